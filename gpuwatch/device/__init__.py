@@ -1,0 +1,1 @@
+"""Devices that execute a kernel image: CUDA, simulated, replayed."""

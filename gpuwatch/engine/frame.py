@@ -1,0 +1,135 @@
+"""A Frame: everything that a screen or a report shows of the newest launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from gpuwatch.analysis.occupancy import SmColumns
+from gpuwatch.analysis.warps import WarpColumns
+from gpuwatch.device.base import DeviceInfo
+from gpuwatch.errors import UserError
+from gpuwatch.launch.model import Dim3
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Of elapsed cycles over the warps of one launch."""
+
+    min: int
+    p50: float
+    p90: float
+    p99: float
+    max: int
+    mean: float
+
+
+@dataclass(slots=True)
+class Frame:
+    """`serial` grows by one a frame. `warps_table` and `sms` are None when the probe records
+    no start/elapsed (or no SM). Seconds are modelled when `device.modelled`."""
+
+    serial: int
+    kernel: str
+    """Demangled."""
+    mangled: str
+    probe: str
+    device: DeviceInfo
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int
+    launches: int
+    launches_per_second: float
+    blocks: int
+    warps: int
+    records: int
+    missing: int
+    dropped: int
+    outputs_identical: bool | None
+    """Probed against plain, bit for bit; None until compared."""
+    registers_plain: int
+    registers_probed: int
+    seconds_plain: float
+    """Kernel time of the plain build, median."""
+    seconds_probed: float
+    wall_seconds_per_launch: float
+    resident_blocks: int
+    running_cycles_mean: float | None
+    idle_cycles_mean: float | None
+    elapsed: Spread | None
+    warps_table: WarpColumns | None
+    sms: SmColumns | None
+    thread_instructions: int | None = None
+    notes: tuple[str, ...] = ()
+    taken_at: float = 0.0
+    """time.monotonic() of the worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelChoice:
+    """A kernel of the source, for the picker; grid is None when the program never launched it."""
+
+    mangled: str
+    demangled: str
+    parameters: tuple[str, ...]
+    grid: Dim3 | None
+    block: Dim3 | None
+    launches: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeChoice:
+    """A probe preset; `key` is its digit 1..9, 0 for a file that the user named."""
+
+    name: str
+    title: str
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What the worker does now. `detail` is one line ("compiling gemm.cu with nvcc 13.0")."""
+
+    state: Literal["starting", "preparing", "running", "failed", "stopped"]
+    detail: str = ""
+    error: UserError | None = None
+
+
+class Watch(Protocol):
+    """What a screen talks to; implemented by the worker's client and by fakes in tests.
+
+    No method blocks longer than a pipe write; answers arrive through the properties.
+    """
+
+    def kernels(self) -> list[KernelChoice]: ...
+
+    def probes(self) -> list[ProbeChoice]: ...
+
+    def source(self) -> str:
+        """Path of the source being watched."""
+
+    def device(self) -> DeviceInfo | None: ...
+
+    def status(self) -> Status: ...
+
+    def latest(self) -> Frame | None:
+        """The newest frame of the current selection, None until the first."""
+
+    def select(self, kernel: str | None = None, probe: str | None = None) -> None:
+        """Switches kernel (mangled name) and/or probe (preset name); None keeps."""
+
+    def reset(self) -> None:
+        """Forgets accumulated figures."""
+
+    def restart(self) -> None:
+        """Starts a fresh worker with the same selection."""
+
+    def close(self) -> None:
+        """Ends the worker; returns once it is gone (at most 0.5 s, then it is killed)."""
+
+
+@dataclass(slots=True)
+class Selection:
+    kernel: str = ""
+    probe: str = "block_sched"
+    extra_probes: tuple[str, ...] = field(default_factory=tuple)

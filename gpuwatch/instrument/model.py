@@ -1,0 +1,64 @@
+"""What weaving gives: the probed PTX, and where its maps lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuwatch.probe.model import Map
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One place where probe code was woven in."""
+
+    index: int
+    probe: str
+    opcode: str
+    ptx_line: int
+    source_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Woven:
+    """`text` is the probed module.
+
+    `pointer_variable` names a module variable: an array of u64 that the host fills, before the
+    launch, with the device address of each buffer of `MapLayout.buffers`, in order. Buffers must
+    be zero at launch.
+    """
+
+    text: str
+    entry: str
+    pointer_variable: str
+    maps: tuple[Map, ...]
+    sites: tuple[Site, ...]
+    inserted_lines: tuple[int, ...]
+    """Line numbers (from 1) of `text` that the weaver added."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MapPlace:
+    """Where one map lies: its records in buffer `records`, a u32 save counter per slot in
+    buffer `counts`. Record k of slot s starts at byte `s * map.slot_bytes + k * map.size`."""
+
+    map: Map
+    slots: int
+    divisor: int
+    """Threads per slot: 32 for warp level, 1 for thread level."""
+    records: int
+    counts: int
+
+
+@dataclass(frozen=True, slots=True)
+class MapLayout:
+    """`buffers` are the sizes in bytes, in the order of the pointer variable."""
+
+    places: tuple[MapPlace, ...]
+    buffers: tuple[int, ...]
+    blocks: int
+    warps_per_block: int
+
+    @property
+    def warps(self) -> int:
+        return self.blocks * self.warps_per_block

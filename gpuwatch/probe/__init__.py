@@ -1,0 +1,1 @@
+"""Probes: what to record, where, into which map."""

@@ -1,0 +1,158 @@
+"""A probe program: maps, registers, probes. Both source forms are read into it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuwatch.errors import Location
+from gpuwatch.ptx.model import Instruction
+
+Level = Literal["thread", "warp", "block", "sm", "site", "kernel"]
+ScalarType = Literal["u32", "u64", "s32", "s64", "f32", "pred"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """`size` bytes per record (at least its fields), `cap` records per slot."""
+
+    name: str
+    level: Level
+    type: Literal["array", "reduce", "hist"]
+    size: int
+    cap: int
+    fields: tuple[Field, ...]
+    at: Location | None = None
+
+    @property
+    def slot_bytes(self) -> int:
+        return self.size * self.cap
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRegister:
+    """A register shared by the probes of a program; `initial` is set at kernel entry."""
+
+    name: str
+    type: ScalarType
+    initial: int = 0
+
+
+# ---- expressions and statements of the Python form
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A probe register's value."""
+
+    register: str
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """A call or name of the language: clock, time, smid, warpid, addr, bytes, in1, min, ..."""
+
+    name: str
+    arguments: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """`op` is one of + - * // % & | ^ << >> == != < <= > >= and or."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`op` is one of - ~ not."""
+
+    op: str
+    value: Expression
+
+
+Expression = Constant | Read | Helper | Binary | Unary
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    target: str
+    value: Expression
+    at: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    test: Expression
+    then: tuple[Action, ...]
+    otherwise: tuple[Action, ...]
+    at: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Writes one record. `values` are expressions (Python form) or PTX operands (TOML form)."""
+
+    map: str
+    values: tuple[Expression, ...]
+    at: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ptx:
+    """A run of PTX statements of the TOML form, as written, `%NRn` placeholders included.
+
+    `declarations` are the `.reg` statements hoisted out of `text`: (type, name, count).
+    """
+
+    text: str
+    instructions: tuple[Instruction, ...]
+    declarations: tuple[tuple[str, str, int], ...] = ()
+    at: Location | None = None
+
+
+Action = Assign | If | Save | Ptx
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """`position` is "kernel", opcode prefixes joined by ":", "line:42" or "label"."""
+
+    name: str
+    position: str
+    level: Level
+    before: bool
+    body: tuple[Action, ...]
+    at: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """`registers` in declaration order; in the TOML form they are named "%NR0".. in order.
+
+    `reads` in a TOML `Save` are `Read("%NR0")` or `Helper`s; both forms lower the same way.
+    """
+
+    name: str
+    title: str
+    """One line that says what it measures, from the file's docstring or leading comment."""
+    maps: tuple[Map, ...]
+    registers: tuple[ProbeRegister, ...]
+    probes: tuple[Probe, ...]
+    source: str
+    """The file it was read from."""
+    form: Literal["python", "toml"]
+    callback: str = ""

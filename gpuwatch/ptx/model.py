@@ -1,0 +1,204 @@
+"""The model of a PTX module: nodes that know their span in the text they were read from.
+
+The text is the truth: nodes carry offsets into `Module.text`, statements of a function tile its
+body without gaps, and a change is a set of insertions and replacements at offsets. So what is
+not touched comes out byte for byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register operand, special registers (`%tid.x`) included."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """A literal; `bits` is its value as written: an int, or the bit pattern of `0f`/`0d` forms."""
+
+    text: str
+    value: int | float
+    is_float: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name that is no register of the function: variable, label, function; plus an offset."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`[base+offset]`; base is a register, a symbol or an absolute number (Immediate)."""
+
+    base: Register | Symbol | Immediate
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """`{a, b, ...}`."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """`d|p`: two destinations."""
+
+    first: Register
+    second: Register
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """`!p` as an operand."""
+
+    register: Register
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`( a, b )`: argument or result list of a call, or a bracketed list `[a, {b, c}]`."""
+
+    items: tuple[Operand, ...]
+
+
+Operand = Register | Immediate | Symbol | Address | Vector | Pair | Negated | Group
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """`@p` or `@!p`."""
+
+    register: str
+    negated: bool = False
+
+
+@dataclass(slots=True)
+class Statement:
+    """`start`..`end` are offsets into the module's text, leading white space left out."""
+
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Instruction(Statement):
+    """`tokens` is the opcode split at its dots: ("ld", "global", "nc", "f32")."""
+
+    guard: Guard | None
+    tokens: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    line: int = 0
+    """Line of the source file by the last `.loc`, 0 when there is none."""
+    file: int = 0
+    """File index of that `.loc`."""
+
+    @property
+    def opcode(self) -> str:
+        return self.tokens[0]
+
+
+@dataclass(slots=True)
+class Label(Statement):
+    name: str
+
+
+@dataclass(slots=True)
+class RegisterDeclaration(Statement):
+    """`.reg .b32 %r<10>, %x;`: type without dot, and each (name, count); count 0 = plain name."""
+
+    type: str
+    names: tuple[tuple[str, int], ...]
+
+
+@dataclass(slots=True)
+class Variable(Statement):
+    """A `.global/.const/.shared/.local/.param` variable; `count` elements, 0 for `[]`."""
+
+    space: str
+    type: str
+    name: str
+    align: int
+    count: int
+    initial: str = ""
+    """Text after `=`, white space stripped; "" when there is none."""
+    linkage: str = ""
+    """"visible", "extern", "weak", "common" or ""."""
+
+    dims: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Loc(Statement):
+    file: int
+    line: int
+    column: int
+
+
+@dataclass(slots=True)
+class Scope(Statement):
+    """`{` (opens) or `}` inside a body."""
+
+    opens: bool
+
+
+@dataclass(slots=True)
+class Directive(Statement):
+    """Any other dotted statement: `.pragma`, `.callprototype`, `.branchtargets`, ..."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter; `count` 0 for a scalar, else the length of its byte array."""
+
+    name: str
+    type: str
+    align: int
+    count: int = 0
+
+
+@dataclass(slots=True)
+class Function(Statement):
+    """An `.entry` or `.func`; `body` is None for a declaration.
+
+    `body_start` is the offset just behind the opening brace, `body_end` that of the closing one.
+    """
+
+    kind: str
+    name: str
+    linkage: str
+    parameters: tuple[Parameter, ...]
+    results: tuple[Parameter, ...]
+    body: list[Statement] | None
+    body_start: int = 0
+    body_end: int = 0
+    directives: tuple[str, ...] = ()
+    """Performance directives between `)` and `{`: ".maxntid 256, 1, 1", ..."""
+
+
+@dataclass(slots=True)
+class Module:
+    text: str
+    source: str
+    """The file's name, for messages."""
+    version: str
+    target: str
+    address_size: int
+    functions: list[Function] = field(default_factory=list)
+    variables: list[Variable] = field(default_factory=list)
+    files: dict[int, str] = field(default_factory=dict)
+    """`.file` index to path."""
+
+    def entries(self) -> list[Function]:
+        return [f for f in self.functions if f.kind == "entry" and f.body is not None]

@@ -1,0 +1,1 @@
+"""nvcc and ptxas: found, run, their results cached by content."""

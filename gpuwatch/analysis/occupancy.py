@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuwatch.analysis.idle import idle_cycles
+
 
 @dataclass(slots=True)
 class SmColumns:
@@ -23,3 +25,44 @@ class SmColumns:
     occupancy: NDArray[np.float64]
     busy_cycles: NDArray[np.int64]
     idle_cycles: NDArray[np.int64]
+
+
+def sm_columns(
+    sm: NDArray[np.int32],
+    block: NDArray[np.int64],
+    start: NDArray[np.int64],
+    elapsed: NDArray[np.int64],
+    *,
+    sm_count: int,
+    warps_per_sm: int,
+) -> SmColumns:
+    """The per-SM table of warps given by equally long columns, in any order.
+
+    Starts are compared within one SM only: the clocks of two SMs do not agree. Rows are SM 0 to
+    the highest of `sm_count` and those seen. A block counts on each SM that ran a warp of it.
+    """
+    rows = max(sm_count, int(sm.max()) + 1 if len(sm) else 0)
+    order = np.lexsort((start, sm))
+    sm, block, start = sm[order], block[order], start[order]
+    elapsed = elapsed[order]
+    end = start + elapsed
+    bounds = np.searchsorted(sm, np.arange(rows + 1))
+    warps = np.diff(bounds)
+    busy = np.zeros(rows, dtype=np.int64)
+    idle = np.zeros(rows, dtype=np.int64)
+    work = np.zeros(rows, dtype=np.int64)
+    blocks = np.zeros(rows, dtype=np.int64)
+    for row in np.flatnonzero(warps):
+        mine = slice(bounds[row], bounds[row + 1])
+        busy[row] = end[mine].max() - start[mine][0]
+        work[row] = elapsed[mine].sum()
+        idle[row] = idle_cycles(start[mine], end[mine])
+        blocks[row] = _distinct(block[mine])
+    room = busy * warps_per_sm
+    occupancy = np.divide(work, room, out=np.zeros(rows), where=room > 0)
+    return SmColumns(np.arange(rows, dtype=np.int32), blocks, warps, occupancy, busy, idle)
+
+
+def _distinct(values: NDArray[np.int64]) -> int:
+    ordered = np.sort(values)
+    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))

@@ -6,22 +6,11 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from gpuwatch.analysis.occupancy import SmColumns
+from gpuwatch.analysis.spread import Spread as Spread
 from gpuwatch.analysis.warps import WarpColumns
 from gpuwatch.device.base import DeviceInfo
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Dim3
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Of elapsed cycles over the warps of one launch."""
-
-    min: int
-    p50: float
-    p90: float
-    p99: float
-    max: int
-    mean: float
 
 
 @dataclass(slots=True)

@@ -1,1 +1,9 @@
-"""nvcc and ptxas: found, run, their results cached by content."""
+"""nvcc and ptxas: finding them, running them, remembering what they gave."""
+
+from gpuwatch.toolchain.assemble import assemble
+from gpuwatch.toolchain.compile import compile_to_ptx
+from gpuwatch.toolchain.demangle import demangle
+from gpuwatch.toolchain.find import find
+from gpuwatch.toolchain.model import Assembled, Toolchain
+
+__all__ = ["Assembled", "Toolchain", "assemble", "compile_to_ptx", "demangle", "find"]

@@ -1,0 +1,106 @@
+"""PTX to machine code."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from pathlib import Path
+
+from gpuwatch import cache
+from gpuwatch.errors import Location, UserError
+from gpuwatch.toolchain.model import Assembled, Toolchain
+from gpuwatch.toolchain.process import run
+
+SECONDS = 300.0
+"""Time limit of one run of ptxas."""
+
+_FILE = "kernel.ptx"
+_ENTRY = re.compile(r"Compiling entry function '([^']+)' for")
+_PROPERTIES = re.compile(r"Function properties for (\S+)")
+_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"Used (\d+) registers(.*)")
+_SHARED = re.compile(r"(\d+) bytes smem")
+_ERROR = re.compile(rf"{re.escape(_FILE)}, line (\d+)\s*; (?:error|fatal)\s*: (.*)")
+
+
+def assemble(toolchain: Toolchain, ptx: str, arch: str, entry: str) -> Assembled:
+    """The cubin of a whole module, with ptxas's figures for `entry`; cached by content.
+
+    Raises UserError with ptxas's own words when it refuses, placed at the PTX line that it
+    names, and when the module has no such entry.
+    """
+    cubin, log = _cubin_and_log(toolchain, ptx, arch)
+    section = _entry_section(log, entry)
+    used = _USED.search(section)
+    if used is None:
+        raise UserError(f"the PTX has no entry {entry}", detail=log)
+    properties = section[_own_properties(section, entry) :]
+    spills = _SPILLS.search(properties)
+    shared = _SHARED.search(used[2])
+    return Assembled(
+        cubin=cubin,
+        registers=int(used[1]),
+        shared_bytes=int(shared[1]) if shared else 0,
+        spill_store_bytes=int(spills[1]) if spills else 0,
+        spill_load_bytes=int(spills[2]) if spills else 0,
+        log=log,
+    )
+
+
+def _cubin_and_log(toolchain: Toolchain, ptx: str, arch: str) -> tuple[bytes, str]:
+    key = cache.key_of(["assemble", toolchain.version, arch, ptx])
+    known = cache.load("cubin", key)
+    if known is not None:
+        head, _, cubin = known.partition(b"\n")
+        return cubin, str(json.loads(head))
+    cubin, log = _run_ptxas(toolchain, ptx, arch)
+    cache.store("cubin", key, json.dumps(log).encode() + b"\n" + cubin)
+    return cubin, log
+
+
+def _run_ptxas(toolchain: Toolchain, ptx: str, arch: str) -> tuple[bytes, str]:
+    with tempfile.TemporaryDirectory(prefix="gpuwatch-") as name:
+        folder = Path(name)
+        (folder / _FILE).write_text(ptx)
+        done = run(
+            [toolchain.ptxas, "-v", "-lineinfo", f"-arch={arch}", "-o", "kernel.cubin", _FILE],
+            timeout=SECONDS,
+            cwd=folder,
+            environment={"TMPDIR": name},
+        )
+        if done.timed_out:
+            raise UserError(f"ptxas took longer than {SECONDS:.0f} s", status=1)
+        if done.status != 0:
+            raise _refusal(ptx, arch, done.output)
+        return (folder / "kernel.cubin").read_bytes(), done.output
+
+
+def _refusal(ptx: str, arch: str, output: str) -> UserError:
+    match = _ERROR.search(output)
+    if match is None:
+        return UserError(f"ptxas refused the PTX for {arch}", detail=output)
+    number = int(match[1])
+    lines = ptx.splitlines()
+    text = lines[number - 1] if 0 < number <= len(lines) else ""
+    column = len(text) - len(text.lstrip()) + 1
+    return UserError(
+        f"ptxas refused the PTX for {arch}: {match[2].strip()}",
+        at=Location("<ptx>", number, column, text),
+        detail=output,
+    )
+
+
+def _entry_section(log: str, entry: str) -> str:
+    """The part of the log from this entry's heading to the next one's."""
+    headings = list(_ENTRY.finditer(log))
+    ends = [heading.start() for heading in headings[1:]] + [len(log)]
+    for heading, end in zip(headings, ends, strict=True):
+        if heading[1] == entry:
+            return log[heading.end() : end]
+    return ""
+
+
+def _own_properties(section: str, entry: str) -> int:
+    """Where the entry's own properties start: device functions have theirs in between."""
+    return next((m.end() for m in _PROPERTIES.finditer(section) if m[1] == entry), 0)

@@ -1,0 +1,112 @@
+"""CUDA C++ to PTX."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuwatch.errors import Location, UserError
+from gpuwatch.toolchain import dependencies
+from gpuwatch.toolchain.find import require_host_compiler
+from gpuwatch.toolchain.model import Toolchain
+from gpuwatch.toolchain.process import run
+
+SECONDS = 300.0
+"""Time limit of one run of nvcc."""
+
+_NVCC_ERROR = re.compile(
+    r"^(?P<file>[^\s():][^():\n]*)\((?P<line>\d+)\): (?:catastrophic )?error", re.M
+)
+_GCC_ERROR = re.compile(
+    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?P<column>\d+): (?:fatal )?error", re.M
+)
+
+
+def compile_to_ptx(toolchain: Toolchain, source: Path, arch: str, flags: Sequence[str] = ()) -> str:
+    """PTX of `source` with line numbers, for `arch` like "sm_86"; cached by content.
+
+    A `.ptx` file is returned as it is. `flags` are nvcc's. Raises UserError with the compiler's
+    own words when the source has errors.
+    """
+    require_source(source)
+    if source.suffix == ".ptx":
+        return source.read_text()
+    source = source.resolve()
+    base = dependencies.base_key(toolchain, source, flags, arch)
+    known = dependencies.recall("ptx", base)
+    if known is not None:
+        return known.decode()
+    with tempfile.TemporaryDirectory(prefix="gpuwatch-") as folder:
+        ptx = Path(folder) / "kernel.ptx"
+        files = run_nvcc(
+            toolchain, source, [f"-arch={arch}", "-ptx", "-lineinfo", *flags], ptx, Path(folder)
+        )
+        text = ptx.read_text()
+    dependencies.record("ptx", base, files, text.encode())
+    return text
+
+
+def require_source(source: Path) -> None:
+    """Raises UserError when `source` is no readable file."""
+    if not source.is_file():
+        raise UserError(
+            f"{source}: no such file" if not source.exists() else f"{source} is not a file",
+            hint="name a CUDA source (.cu) or a PTX file (.ptx)",
+        )
+
+
+def run_nvcc(
+    toolchain: Toolchain, source: Path, flags: Sequence[str], output: Path, scratch: Path
+) -> list[Path]:
+    """Compiles `source` to `output`; gives the local files that went in.
+
+    `scratch` is a temporary folder that also takes nvcc's intermediate files. Raises UserError
+    when compiling fails.
+    """
+    require_host_compiler()
+    rule = scratch / "dependencies"
+    done = run(
+        [toolchain.nvcc, *flags, "-x", "cu", "-MMD", "-MF", rule, "-o", output, source],
+        timeout=SECONDS,
+        environment={"TMPDIR": str(scratch)},
+    )
+    if done.timed_out:
+        raise UserError(f"nvcc took longer than {SECONDS:.0f} s on {source.name}", status=1)
+    if done.status != 0:
+        raise UserError(
+            f"{source.name} does not compile",
+            at=_first_error(done.output),
+            detail=done.output,
+            hint="" if _first_error(done.output) else "nvcc's words are above",
+        )
+    return dependencies.read_make_rule(rule, toolchain)
+
+
+def _first_error(output: str) -> Location | None:
+    matches = [m for m in (_NVCC_ERROR.search(output), _GCC_ERROR.search(output)) if m]
+    if not matches:
+        return None
+    match = min(matches, key=lambda m: m.start())
+    line = int(match["line"])
+    text = _line_of(Path(match["file"]), line)
+    column = int(match.groupdict().get("column") or 0) or _caret_column(output, match.end(), text)
+    return Location(match["file"], line, column, text)
+
+
+def _line_of(file: Path, line: int) -> str:
+    try:
+        lines = file.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return lines[line - 1] if 0 < line <= len(lines) else ""
+
+
+def _caret_column(output: str, start: int, text: str) -> int:
+    """nvcc repeats the line, indented by two, and puts a caret under the place."""
+    for line in output[start:].splitlines()[1:4]:
+        if line.strip() == "^":
+            indent = len(text) - len(text.lstrip())
+            return max(1, line.index("^") - 2 + (1 if indent >= 0 else 0))
+    return 1

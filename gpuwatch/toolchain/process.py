@@ -1,0 +1,59 @@
+"""Running an external program so that nothing of it outlives the call."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """`output` is standard output and standard error in the order written; `status` is negative
+    for the signal that ended the program; `timed_out` when the time limit ended it."""
+
+    status: int
+    output: str
+    timed_out: bool = False
+
+
+def run(
+    command: Sequence[str | Path],
+    *,
+    timeout: float,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Finished:
+    """Runs `command` in a process group of its own, for at most `timeout` seconds.
+
+    The whole group is killed at the time limit and when this call is interrupted. Raises
+    OSError when the program cannot be started.
+    """
+    with subprocess.Popen(
+        [str(part) for part in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=cwd,
+        env={**os.environ, "LC_ALL": "C", **(environment or {})},
+        start_new_session=True,
+    ) as child:
+        try:
+            output, _ = child.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            _kill_group(child)
+            output, _ = child.communicate()
+            return Finished(child.returncode, output.decode(errors="replace"), timed_out=True)
+        except BaseException:
+            _kill_group(child)
+            raise
+    return Finished(child.returncode, output.decode(errors="replace"))
+
+
+def _kill_group(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)

@@ -1,0 +1,118 @@
+"""An NVIDIA GPU as a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpuwatch.device.base import DeviceInfo, KernelImage
+from gpuwatch.device.cuda.driver import import_pycuda
+from gpuwatch.device.cuda.kernel import CudaKernel
+from gpuwatch.device.cuda.memory import LaunchMemory, MapMemory
+from gpuwatch.errors import UserError
+from gpuwatch.launch.model import DeviceAnswers, Launch
+
+
+class CudaDevice:
+    """Holds the primary context of one GPU for the life of the process."""
+
+    def __init__(self, driver: Any, index: int, timeout: float) -> None:
+        self._driver = driver
+        self._timeout = timeout
+        self._handle = driver.Device(index)
+        self._context = self._handle.retain_primary_context()
+        self._context.push()
+        self._memory: tuple[Launch, LaunchMemory] | None = None
+        self._answers = _answers(driver, self._handle)
+        major, minor = self._handle.compute_capability()
+        self._info = DeviceInfo(
+            name=self._answers.name,
+            kind="cuda",
+            profile=f"cuda:{index}",
+            arch=f"sm_{major}{minor}",
+            sm_count=self._answers.sm_count,
+            warps_per_sm=self._answers.threads_per_sm // 32,
+            clock_hz=self._answers.clock_khz * 1e3,
+            modelled=False,
+        )
+
+    @property
+    def info(self) -> DeviceInfo:
+        return self._info
+
+    @property
+    def answers(self) -> DeviceAnswers:
+        return self._answers
+
+    def load(self, image: KernelImage, launch: Launch, map_buffers: Sequence[int]) -> CudaKernel:
+        """Loads the cubin; the launch's buffers are uploaded once and shared by its kernels.
+
+        Raises UserError (status 1) when the driver refuses the module or memory runs out.
+        """
+        try:
+            memory = self._memory_of(launch)
+            maps = MapMemory(self._driver, map_buffers)
+            return CudaKernel(self._driver, image, launch, memory, maps, self._timeout)
+        except self._driver.MemoryError as problem:
+            raise UserError(
+                f"the GPU has no memory left for {launch.kernel}",
+                detail=f"{sum(map_buffers):,} bytes of maps, "
+                f"{2 * sum(b.nbytes for b in launch.buffers):,} bytes of buffers and copies",
+                hint="close other programs on this GPU, or run the program at a smaller size",
+                status=1,
+            ) from problem
+
+    def close(self) -> None:
+        if self._memory is not None:
+            self._memory[1].close()
+            self._memory = None
+        self._context.pop()
+        self._context.detach()
+
+    def _memory_of(self, launch: Launch) -> LaunchMemory:
+        if self._memory is None or self._memory[0] is not launch:
+            if self._memory is not None:
+                self._memory[1].close()
+            self._memory = (launch, LaunchMemory(self._driver, launch))
+        return self._memory[1]
+
+
+def open_cuda(index: int = 0, timeout: float = 10.0) -> CudaDevice:
+    """Opens GPU `index`; a launch longer than `timeout` seconds counts as hung.
+
+    Raises UserError that says what is missing: the driver, PyCUDA, or that GPU.
+    """
+    driver = import_pycuda()
+    count = driver.Device.count()
+    if not 0 <= index < count:
+        raise UserError(
+            f"there is no GPU {index}: the driver shows {count}",
+            hint="`gpuwatch doctor` lists them; CUDA_VISIBLE_DEVICES hides the others",
+        )
+    try:
+        return CudaDevice(driver, index, timeout)
+    except driver.Error as problem:
+        raise UserError(
+            f"GPU {index} cannot be opened",
+            detail=str(problem),
+            hint="another process may hold it exclusively: see nvidia-smi",
+        ) from problem
+
+
+def _answers(driver: Any, handle: Any) -> DeviceAnswers:
+    key = driver.device_attribute
+    major, minor = handle.compute_capability()
+    return DeviceAnswers(
+        name=handle.name(),
+        sm_count=handle.get_attribute(key.MULTIPROCESSOR_COUNT),
+        threads_per_sm=handle.get_attribute(key.MAX_THREADS_PER_MULTIPROCESSOR),
+        warp_size=handle.get_attribute(key.WARP_SIZE),
+        threads_per_block=handle.get_attribute(key.MAX_THREADS_PER_BLOCK),
+        shared_per_block=handle.get_attribute(key.MAX_SHARED_MEMORY_PER_BLOCK),
+        shared_per_sm=handle.get_attribute(key.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+        registers_per_sm=handle.get_attribute(key.MAX_REGISTERS_PER_MULTIPROCESSOR),
+        compute_major=major,
+        compute_minor=minor,
+        memory_bytes=handle.total_memory(),
+        clock_khz=handle.get_attribute(key.CLOCK_RATE),
+    )

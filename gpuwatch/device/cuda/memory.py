@@ -1,0 +1,119 @@
+"""Device memory of a launch: its buffers, their first contents, and the maps of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuwatch.launch.model import Launch
+
+_ALIGN = 256
+
+
+def _offsets(sizes: Sequence[int]) -> tuple[list[int], int]:
+    """Aligned offsets (bytes) of consecutive buffers, and their total size."""
+    offsets, at = [], 0
+    for size in sizes:
+        offsets.append(at)
+        at += -(-max(size, 1) // _ALIGN) * _ALIGN
+    return offsets, at
+
+
+class LaunchMemory:
+    """The launch's buffers on the device, shared by the plain and the probed kernel.
+
+    A pristine copy of every buffer stays on the device; `restore` copies back those that a
+    launch was seen to change, so that kernels which update in place start from the same inputs.
+    """
+
+    def __init__(self, driver: Any, launch: Launch) -> None:
+        self._driver = driver
+        self._launch = launch
+        self._work = [driver.mem_alloc(max(b.nbytes, 1)) for b in launch.buffers]
+        self._first = [driver.mem_alloc(max(b.nbytes, 1)) for b in launch.buffers]
+        for work, first, contents in zip(self._work, self._first, launch.buffers, strict=True):
+            if contents.nbytes:
+                driver.memcpy_htod(first, contents)
+                driver.memcpy_dtod(work, first, contents.nbytes)
+        self._changed: set[int] = set(range(len(launch.buffers)))
+        """Buffers to restore: all of them, until a launch's results were compared once."""
+
+    def parameters(self) -> bytes:
+        """The parameter block with the buffers' device addresses filled in."""
+        block = bytearray(self._launch.parameters)
+        for place in self._launch.relocations:
+            address = int(self._work[place.buffer]) + place.addend
+            block[place.offset : place.offset + 8] = address.to_bytes(8, "little")
+        return bytes(block)
+
+    def restore(self, stream: Any) -> None:
+        for index in self._changed:
+            size = self._launch.buffers[index].nbytes
+            if size:
+                self._driver.memcpy_dtod_async(self._work[index], self._first[index], size, stream)
+
+    def read(self) -> list[NDArray[np.uint8]]:
+        """Contents of every buffer now; learns from them which ones the kernel writes."""
+        contents = []
+        for work, first in zip(self._work, self._launch.buffers, strict=True):
+            now = np.empty(first.nbytes, np.uint8)
+            if first.nbytes:
+                self._driver.memcpy_dtoh(now, work)
+            contents.append(now)
+        return contents
+
+    def learn_changed(self) -> None:
+        """From now on `restore` copies only the buffers that differ from their first contents.
+
+        Call after a launch. A buffer seen changed stays in the set for good.
+        """
+        contents = self.read()
+        self._changed = {
+            index
+            for index, (now, first) in enumerate(zip(contents, self._launch.buffers, strict=True))
+            if not np.array_equal(now, first)
+        }
+
+    def close(self) -> None:
+        for allocation in (*self._work, *self._first):
+            allocation.free()
+        self._work, self._first = [], []
+
+
+class MapMemory:
+    """The map buffers of one probed kernel, in one allocation that one memset clears."""
+
+    def __init__(self, driver: Any, sizes: Sequence[int]) -> None:
+        self._driver = driver
+        self._sizes = tuple(sizes)
+        self._offsets, self._total = _offsets(sizes)
+        self._base = driver.mem_alloc(self._total) if sizes else None
+        self._host = [driver.pagelocked_empty(max(size, 1), np.uint8) for size in sizes]
+
+    def addresses(self) -> bytes:
+        """Device addresses of the buffers as packed u64."""
+        if self._base is None:
+            return b""
+        base = int(self._base)
+        return b"".join((base + at).to_bytes(8, "little") for at in self._offsets)
+
+    def clear(self, stream: Any) -> None:
+        if self._base is not None:
+            self._driver.memset_d8_async(self._base, 0, self._total, stream)
+
+    def read(self, index: int) -> NDArray[np.uint8]:
+        """Bytes of buffer `index` in pinned memory, valid until the next read of it."""
+        size = self._sizes[index]
+        host: NDArray[np.uint8] = self._host[index]
+        if size and self._base is not None:
+            self._driver.memcpy_dtoh(host[:size], int(self._base) + self._offsets[index])
+        return host[:size]
+
+    def close(self) -> None:
+        if self._base is not None:
+            self._base.free()
+            self._base = None
+        self._host = []

@@ -1,0 +1,98 @@
+"""The simulated device's memory: one block of host memory seen at fixed device addresses."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuwatch.device.sim.initial import initial_bytes
+from gpuwatch.device.sim.layout import ARENA_BASE
+from gpuwatch.ptx.model import Module
+from gpuwatch.ptx.types import type_bytes
+
+ALIGNMENT = 256
+RED_ZONE = 256
+"""Bytes between allocations that belong to none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """`address` is the device's; `name` is for messages."""
+
+    name: str
+    address: int
+    size: int
+
+    def holds(self, address: int) -> bool:
+        return self.address <= address < self.address + self.size
+
+
+class Plan:
+    """Gives out device addresses in order; the same requests get the same addresses."""
+
+    def __init__(self) -> None:
+        self.allocations: list[Allocation] = []
+        self._next = ARENA_BASE + RED_ZONE
+
+    def take(self, name: str, size: int) -> Allocation:
+        allocation = Allocation(name, self._next, size)
+        self.allocations.append(allocation)
+        self._next += -(-(size + RED_ZONE) // ALIGNMENT) * ALIGNMENT
+        return allocation
+
+    @property
+    def size(self) -> int:
+        return self._next - ARENA_BASE
+
+
+def place_variables(plan: Plan, module: Module) -> dict[str, Allocation]:
+    """Allocations of the module's global and constant variables, by name."""
+    return {
+        variable.name: plan.take(variable.name, type_bytes(variable.type) * max(1, variable.count))
+        for variable in module.variables
+        if variable.space in ("global", "const")
+    }
+
+
+class Arena:
+    """The memory behind a finished Plan, zeroed."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.allocations = tuple(plan.allocations)
+        self.size = plan.size
+        self._memory = np.frombuffer(mmap.mmap(-1, plan.size), np.uint8)
+
+    @property
+    def delta(self) -> int:
+        """Host address minus device address."""
+        return int(self._memory.ctypes.data) - ARENA_BASE
+
+    def view(self, allocation: Allocation) -> NDArray[np.uint8]:
+        first = allocation.address - ARENA_BASE
+        return self._memory[first : first + allocation.size]
+
+    def write(self, allocation: Allocation, content: bytes | NDArray[np.uint8]) -> None:
+        data = np.frombuffer(content, np.uint8) if isinstance(content, bytes) else content
+        self.view(allocation)[: data.size] = data
+
+    def find(self, address: int) -> Allocation | None:
+        """The allocation that holds `address`."""
+        return next((a for a in self.allocations if a.holds(address)), None)
+
+    def nearest(self, address: int) -> Allocation | None:
+        """The last allocation that starts at or before `address`."""
+        below = [a for a in self.allocations if a.address <= address]
+        return below[-1] if below else None
+
+
+def fill_variables(arena: Arena, module: Module, places: Mapping[str, Allocation]) -> None:
+    """Writes the variables' initial values."""
+    addresses = {name: place.address for name, place in places.items()}
+    for variable in module.variables:
+        if variable.initial and variable.name in places:
+            content = initial_bytes(module, variable, addresses)
+            arena.write(places[variable.name], content)

@@ -1,0 +1,161 @@
+"""Bit counting, fields, permutations and small dot products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, type_of
+from gpuwatch.device.sim.ir import BITS, SCALAR, splat
+from gpuwatch.ptx.model import Immediate, Instruction
+
+Emit = Callable[[Emitter, Instruction], None]
+
+
+def _count(name: str, extra: str) -> Emit:
+    def emit(e: Emitter, instruction: Instruction) -> None:
+        scalar = SCALAR[type_of(instruction)]
+        value = e.value(instruction.operands[1], type_of(instruction))
+        counted = e.ir.intrinsic(name, scalar, value, extra=extra)
+        e.write(instruction.operands[0], e.resize(counted, scalar, "i32"), "u32")
+
+    return emit
+
+
+def _brev(e: Emitter, instruction: Instruction) -> None:
+    kind = type_of(instruction)
+    value = e.value(instruction.operands[1], kind)
+    e.write(instruction.operands[0], e.ir.intrinsic("bitreverse", SCALAR[kind], value), kind)
+
+
+def _low_byte(e: Emitter, instruction: Instruction, index: int, scalar: str) -> str:
+    value = e.value(instruction.operands[index], "u32")
+    byte = e.ir.binary("and", "i32", value, splat("i32", 255))
+    return e.resize(byte, "i32", scalar)
+
+
+def _ones(e: Emitter, scalar: str, count: str) -> str:
+    """`count` low bits set; all of them from the type's width on."""
+    bits = BITS[scalar]
+    wide = e.ir.compare("uge", scalar, count, splat(scalar, bits))
+    safe = e.ir.select(wide, scalar, splat(scalar, 0), count)
+    power = e.ir.binary("shl", scalar, splat(scalar, 1), safe)
+    ones = e.ir.binary("sub", scalar, power, splat(scalar, 1))
+    return e.ir.select(wide, scalar, splat(scalar, -1), ones)
+
+
+def _shift_or_zero(e: Emitter, operation: str, scalar: str, value: str, count: str) -> str:
+    wide = e.ir.compare("uge", scalar, count, splat(scalar, BITS[scalar]))
+    safe = e.ir.select(wide, scalar, splat(scalar, 0), count)
+    moved = e.ir.binary(operation, scalar, value, safe)
+    return e.ir.select(wide, scalar, splat(scalar, 0), moved)
+
+
+def _bfi(e: Emitter, instruction: Instruction) -> None:
+    ir, kind = e.ir, type_of(instruction)
+    scalar = SCALAR[kind]
+    source, base = (e.value(operand, kind) for operand in instruction.operands[1:3])
+    position, length = (_low_byte(e, instruction, k, scalar) for k in (3, 4))
+    field = _shift_or_zero(e, "shl", scalar, _ones(e, scalar, length), position)
+    moved = ir.binary("and", scalar, _shift_or_zero(e, "shl", scalar, source, position), field)
+    kept = ir.binary("and", scalar, base, ir.binary("xor", scalar, field, splat(scalar, -1)))
+    e.write(instruction.operands[0], ir.binary("or", scalar, moved, kept), kind)
+
+
+def _bfe(e: Emitter, instruction: Instruction) -> None:
+    ir, kind = e.ir, type_of(instruction)
+    scalar, bits = SCALAR[kind], BITS[SCALAR[kind]]
+    source = e.value(instruction.operands[1], kind)
+    position, length = (_low_byte(e, instruction, k, scalar) for k in (2, 3))
+    ones = _ones(e, scalar, length)
+    field = ir.binary("and", scalar, _shift_or_zero(e, "lshr", scalar, source, position), ones)
+    if kind.startswith("s"):
+        top = ir.binary("sub", scalar, ir.binary("add", scalar, position, length), splat(scalar, 1))
+        top = ir.intrinsic("umin", scalar, top, splat(scalar, bits - 1))
+        sign = ir.binary("and", scalar, ir.binary("lshr", scalar, source, top), splat(scalar, 1))
+        negative = ir.compare("ne", scalar, sign, splat(scalar, 0))
+        some = ir.compare("ne", scalar, length, splat(scalar, 0))
+        negative = ir.binary("and", "i1", negative, some)
+        filled = ir.binary("xor", scalar, ones, splat(scalar, -1))
+        field = ir.select(negative, scalar, ir.binary("or", scalar, field, filled), field)
+    e.write(instruction.operands[0], field, kind)
+
+
+def _bfind(e: Emitter, instruction: Instruction) -> None:
+    ir, kind = e.ir, type_of(instruction)
+    scalar, bits = SCALAR[kind], BITS[SCALAR[kind]]
+    value = e.value(instruction.operands[1], kind)
+    if kind.startswith("s"):
+        sign = ir.binary("ashr", scalar, value, splat(scalar, bits - 1))
+        value = ir.binary("xor", scalar, value, sign)
+    zeros = ir.intrinsic("ctlz", scalar, value, extra="false")
+    found = ir.binary("sub", scalar, splat(scalar, bits - 1), zeros)
+    if "shiftamt" in instruction.tokens:
+        none = ir.compare("eq", scalar, value, splat(scalar, 0))
+        found = ir.select(none, scalar, splat(scalar, -1), zeros)
+    e.write(instruction.operands[0], e.resize(found, scalar, "i32", signed=True), "u32")
+
+
+def _prmt(e: Emitter, instruction: Instruction) -> None:
+    if len(instruction.tokens) > 2:
+        raise UnsupportedError(f".{instruction.tokens[2]}")
+    ir = e.ir
+    a, b, choice = (e.value(operand, "b32") for operand in instruction.operands[1:4])
+    high = ir.binary("shl", "i64", ir.cast("zext", "i32", b, "i64"), splat("i64", 32))
+    both = ir.binary("or", "i64", high, ir.cast("zext", "i32", a, "i64"))
+    wide = ir.cast("zext", "i32", choice, "i64")
+    result = splat("i32", 0)
+    for k in range(4):
+        nibble = ir.binary("lshr", "i64", wide, splat("i64", 4 * k))
+        index = ir.binary("and", "i64", nibble, splat("i64", 7))
+        distance = ir.binary("shl", "i64", index, splat("i64", 3))
+        picked = ir.cast("trunc", "i64", ir.binary("lshr", "i64", both, distance), "i8")
+        sign = ir.cast("trunc", "i64", ir.binary("lshr", "i64", nibble, splat("i64", 3)), "i1")
+        filled = ir.binary("ashr", "i8", picked, splat("i8", 7))
+        byte = ir.cast("zext", "i8", ir.select(sign, "i8", filled, picked), "i32")
+        result = ir.binary("or", "i32", result, ir.binary("shl", "i32", byte, splat("i32", 8 * k)))
+    e.write(instruction.operands[0], result, "b32")
+
+
+def _lop3(e: Emitter, instruction: Instruction) -> None:
+    """The sum of products that the 8-bit table stands for."""
+    table = instruction.operands[4]
+    if not isinstance(table, Immediate) or len(instruction.operands) != 5:
+        raise UnsupportedError("this form of lop3")
+    ir = e.ir
+    inputs = [e.value(operand, "b32") for operand in instruction.operands[1:4]]
+    negated = [ir.binary("xor", "i32", value, splat("i32", -1)) for value in inputs]
+    result = splat("i32", 0)
+    for row in range(8):
+        if int(table.value) >> row & 1:
+            term = splat("i32", -1)
+            for k in range(3):
+                factor = inputs[k] if row >> (2 - k) & 1 else negated[k]
+                term = ir.binary("and", "i32", term, factor)
+            result = ir.binary("or", "i32", result, term)
+    e.write(instruction.operands[0], result, "b32")
+
+
+def _dp4a(e: Emitter, instruction: Instruction) -> None:
+    ir = e.ir
+    a, b, total = (e.value(operand, "b32") for operand in instruction.operands[1:4])
+    shifts = ["ashr" if kind.startswith("s") else "lshr" for kind in instruction.tokens[1:3]]
+    for k in range(4):
+        parts = []
+        for value, shift in zip((a, b), shifts, strict=True):
+            top = ir.binary("shl", "i32", value, splat("i32", 24 - 8 * k))
+            parts.append(ir.binary(shift, "i32", top, splat("i32", 24)))
+        total = ir.binary("add", "i32", total, ir.binary("mul", "i32", *parts))
+    e.write(instruction.operands[0], total, "b32")
+
+
+OPCODES: dict[str, Emit] = {
+    "popc": _count("ctpop", ""),
+    "clz": _count("ctlz", "false"),
+    "brev": _brev,
+    "bfi": _bfi,
+    "bfe": _bfe,
+    "bfind": _bfind,
+    "prmt": _prmt,
+    "lop3": _lop3,
+    "dp4a": _dp4a,
+}

@@ -1,0 +1,249 @@
+"""A kernel loaded on the simulated device: its memory, its machine code, its launches."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuwatch import ptx
+from gpuwatch.device.base import KernelImage, RunResult
+from gpuwatch.device.sim.arena import Arena, Plan, fill_variables, place_variables
+from gpuwatch.device.sim.codegen import generate
+from gpuwatch.device.sim.compile import Code
+from gpuwatch.device.sim.costs import model_costs
+from gpuwatch.device.sim.emit_float import APPROXIMATE
+from gpuwatch.device.sim.faults import Fault, describe
+from gpuwatch.device.sim.frame import local_stride, warp_bytes
+from gpuwatch.device.sim.layout import LaunchField, WorkerField
+from gpuwatch.device.sim.occupancy import resident_blocks, resident_warps
+from gpuwatch.device.sim.profiles import Profile
+from gpuwatch.device.sim.program import Program, build_program
+from gpuwatch.device.sim.schedule import BlockScheduler, kernel_cycles
+from gpuwatch.errors import UserError
+from gpuwatch.launch.model import Launch
+from gpuwatch.ptx.model import Function, Module
+
+_ALIGN = 64
+_Run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 6)
+
+
+class _Worker:
+    """The memory of one host thread: worker state, shared and local memory, suspended warps."""
+
+    def __init__(self, shared: int, local: int, warps: int) -> None:
+        sizes = (WorkerField.BYTES, max(shared, 16), max(local, 16), warps)
+        self.parts = [aligned(size) for size in sizes]
+
+    def reset(self) -> None:
+        self.parts[0][:] = 0
+        self.parts[0][WorkerField.FAULT :][:4].view(np.int32)[0] = -1
+
+    def read(self, kind: type[np.generic], field: int, count: int = 1) -> list[int]:
+        size = np.dtype(kind).itemsize * count
+        return [int(v) for v in self.parts[0][field : field + size].view(kind)]
+
+
+def aligned(size: int) -> NDArray[np.uint8]:
+    """Zeroed bytes at a 64-byte boundary."""
+    raw = np.zeros(size + _ALIGN, np.uint8)
+    start = -raw.ctypes.data % _ALIGN
+    return raw[start : start + size]
+
+
+def find_entry(module: Module, name: str) -> Function:
+    for function in module.entries():
+        if function.name == name:
+            return function
+    names = ", ".join(f.name for f in module.entries())
+    raise UserError(f"the module has no kernel '{name}'", hint=f"it has: {names}")
+
+
+class SimKernel:
+    """See `LoadedKernel`. `timeout` is in seconds of wall time."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        image: KernelImage,
+        launch: Launch,
+        map_buffers: Sequence[int],
+        *,
+        threads: int,
+        timeout: float,
+    ) -> None:
+        self._profile = profile
+        self._launch = launch
+        self._timeout = timeout
+        self._module = ptx.parse(image.ptx, f"{image.entry}.ptx")
+        function = find_entry(self._module, image.entry)
+        self._program = build_program(self._module, function)
+        shared = self._program.shared_bytes + launch.shared_bytes
+        self._residency = resident_blocks(
+            profile, launch.threads_per_block, image.registers, shared
+        )
+        self._place_memory(image, map_buffers)
+        symbols = {name: place.address for name, place in self._variables.items()}
+        self._code = Code(generate(self._module, self._program, symbols))
+        self._run = _Run(self._code.address)
+        warps = resident_warps(
+            profile, self._residency.blocks, launch.blocks, launch.warps_per_block
+        )
+        self._costs = model_costs(self._program, profile, warps)
+        local = local_stride(self._program) * 32 * launch.warps_per_block
+        suspended = warp_bytes(self._program) * launch.warps_per_block
+        count = 1 if must_run_serially(self._program) else threads
+        self._workers = [_Worker(shared, local, suspended) for _ in range(count)]
+        self._pool = ThreadPoolExecutor(count)
+        self._fill_launch(shared)
+
+    @property
+    def resident_blocks(self) -> int:
+        return self._residency.blocks
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        used = {
+            i.opcode
+            for i in self._program.instructions
+            if i.opcode in APPROXIMATE and "approx" in i.tokens
+        }
+        notes = ["cycles are modelled"]
+        if used:
+            notes.append(f"not bit-exact to hardware: {', '.join(sorted(used))} (.approx)")
+        return tuple(notes)
+
+    def _place_memory(self, image: KernelImage, map_buffers: Sequence[int]) -> None:
+        plan = Plan()
+        self._variables = place_variables(plan, self._module)
+        buffers = self._launch.buffers
+        self._buffers = [plan.take(f"buffer {k}", b.nbytes) for k, b in enumerate(buffers)]
+        self._maps = [plan.take(f"map {k}", size) for k, size in enumerate(map_buffers)]
+        self._pointers = image.pointer_variable
+        self._arena = Arena(plan)
+        self._parameters = aligned(
+            max(8, self._program.parameter_bytes, len(self._launch.parameters))
+        )
+        given = np.frombuffer(self._launch.parameters, np.uint8)
+        self._parameters[: given.size] = given
+        for item in self._launch.relocations:
+            address = self._buffers[item.buffer].address + item.addend
+            place = self._parameters[item.offset : item.offset + 8]
+            place[:] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)
+
+    def _fill_launch(self, shared: int) -> None:
+        launch, costs = self._launch, self._costs
+        self._block = aligned(LaunchField.COSTS + 8 * len(costs.blocks))
+        self._put(np.int32, LaunchField.BLOCK, *launch.block, *launch.grid)
+        self._put(np.int64, LaunchField.ARENA_DELTA, self._arena.delta, self._arena.size)
+        self._put(np.int64, LaunchField.SECTOR_CYCLES, costs.sector, costs.miss, costs.conflict,
+                  costs.atomic, costs.barrier)  # fmt: skip
+        self._put(np.int32, LaunchField.SM_COUNT, self._profile.sm_count)
+        self._put(np.float64, LaunchField.TIMER_SCALE, 1e9 / self._profile.clock_hz)
+        self._put(np.int64, LaunchField.SHARED_BYTES, shared)
+        self._put(np.int32, LaunchField.WARPS, launch.warps_per_block)
+        self._put(np.int64, LaunchField.COSTS, *costs.blocks)
+
+    def _put(self, kind: type[np.generic], field: int, *values: float) -> None:
+        data = np.array(values, kind).view(np.uint8)
+        self._block[field : field + data.size] = data
+
+    def _restore(self) -> None:
+        """Buffers and variables as at the time of the launch, maps zeroed."""
+        arena = self._arena
+        for place, content in zip(self._buffers, self._launch.buffers, strict=True):
+            arena.write(place, content)
+        for place in self._maps:
+            arena.view(place)[:] = 0
+        for place in self._variables.values():
+            arena.view(place)[:] = 0
+        fill_variables(arena, self._module, self._variables)
+        for name, value in self._launch.globals.items():
+            if name in self._variables:
+                arena.write(self._variables[name], value)
+        if self._pointers and self._maps:
+            addresses = np.array([place.address for place in self._maps], np.uint64)
+            arena.write(self._variables[self._pointers], addresses.view(np.uint8))
+
+    def run(self) -> RunResult:
+        self._restore()
+        for worker in self._workers:
+            worker.reset()
+        self._put(np.int32, LaunchField.STOP, 0)
+        profile = self._profile
+        scheduler = BlockScheduler(profile.sm_count, self._residency.blocks, profile.block_overhead)
+        deadline = time.monotonic() + self._timeout
+        first = 0
+        while first < self._launch.blocks:
+            first += self._run_wave(scheduler, first, deadline)
+        cycles = kernel_cycles(scheduler.last_end, profile.launch_overhead)
+        executed = sum(w.read(np.int64, WorkerField.INSTRUCTIONS)[0] for w in self._workers)
+        return RunResult(cycles / profile.clock_hz, executed)
+
+    def _run_wave(self, scheduler: BlockScheduler, first: int, deadline: float) -> int:
+        """Runs the next blocks; gives their number."""
+        sms, _, starts = scheduler.next_wave(self._launch.blocks - first)
+        sms, starts = np.ascontiguousarray(sms), np.ascontiguousarray(starts)
+        durations = np.zeros(starts.size, np.int64)
+        places = (sms.ctypes.data, starts.ctypes.data, durations.ctypes.data)
+        self._put(np.int64, LaunchField.SM, *places, first, starts.size, 0)
+        jobs = [self._pool.submit(self._work, worker) for worker in self._workers]
+        if wait(jobs, max(0.0, deadline - time.monotonic())).not_done:
+            self._put(np.int32, LaunchField.STOP, 1)
+        for job in jobs:
+            job.result()
+        self._raise_faults()
+        scheduler.finish(durations)
+        return int(starts.size)
+
+    def _work(self, worker: _Worker) -> None:
+        state, shared, local, warps = (part.ctypes.data for part in worker.parts)
+        launch = self._block.ctypes.data
+        self._run(launch, self._parameters.ctypes.data, state, shared, local, warps)
+
+    def _raise_faults(self) -> None:
+        faults = [fault for w in self._workers if (fault := _fault_of(w)) is not None]
+        if faults:
+            limits = {
+                "shared": self._program.shared_bytes + self._launch.shared_bytes,
+                "local": self._program.local_bytes,
+            }
+            fault = min(faults, key=lambda f: (f.block, f.warp))
+            raise describe(fault, self._module, self._program, self._launch, self._arena, limits)
+
+    def read_map(self, index: int) -> NDArray[np.uint8]:
+        return self._arena.view(self._maps[index])
+
+    def read_buffers(self) -> list[NDArray[np.uint8]]:
+        return [self._arena.view(place).copy() for place in self._buffers]
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+
+def _fault_of(worker: _Worker) -> Fault | None:
+    (place,) = worker.read(np.int32, WorkerField.FAULT)
+    if place < 0:
+        return None
+    return Fault(
+        kind=worker.read(np.int32, WorkerField.FAULT_KIND)[0],
+        instruction=place - 1,
+        mask=worker.read(np.uint32, WorkerField.FAULT_MASK)[0],
+        block=worker.read(np.int64, WorkerField.FAULT_BLOCK)[0],
+        warp=worker.read(np.int32, WorkerField.FAULT_WARP)[0],
+        addresses=tuple(worker.read(np.int64, WorkerField.ADDRESSES, 32)),
+    )
+
+
+def must_run_serially(program: Program) -> bool:
+    """Whether the order of blocks could show: used results of global atomics, float sums."""
+    return any(
+        i.opcode in ("atom", "red")
+        and "shared" not in i.tokens
+        and (i.opcode == "atom" or i.tokens[-1] in ("f16", "f32", "f64"))
+        for i in program.instructions
+    )

@@ -107,7 +107,8 @@ warp:
   %was.done = icmp eq i32 %state, {WarpState.DONE}
   br i1 %was.done, label %warp.done, label %resume
 resume:
-  %result = call i32 @warp(ptr %w.state, ptr %launch, ptr %parameters, ptr %worker, ptr %shared, ptr %local, i32 %bx, i32 %by, i32 %bz, i32 %w, i32 %sm)
+  %result = call i32 @warp(ptr %w.state, ptr %launch, ptr %parameters, ptr %worker,
+                           ptr %shared, ptr %local, i32 %bx, i32 %by, i32 %bz, i32 %w, i32 %sm)
   store i32 %result, ptr %w.state
   %cycles = load i64, ptr %w.cycles
   %bad = icmp eq i32 %result, {WarpState.FAULTED}

@@ -227,9 +227,9 @@ class Access:
         ir = self.e.ir
         first = ir.value(f"extractelement {ADDRESSES} {self.address}, i32 0")
         apart = ir.binary("sub", "i64", self.address, ir.broadcast("i64", first))
-        tests = [(lanes("i64", self.width), lambda: line(first))]
+        tests = [(lanes("i64", self.width), line)]
         if uniform is not None:
-            tests.append((splat("i64", 0), lambda: uniform(first)))
+            tests.append((splat("i64", 0), uniform))
         results, ends = [], []
         done = ir.fresh("merged")
         for pattern, emit in tests:
@@ -237,7 +237,7 @@ class Access:
             hit, miss = ir.fresh("pattern"), ir.fresh("other")
             ir.branch(ir.value(f"icmp eq i32 {bits}, -1"), hit, miss)
             ir.label(hit)
-            results.append(emit())
+            results.append(emit(first))
             ends.append(self._end(done))
             ir.label(miss)
         results.append(scattered())

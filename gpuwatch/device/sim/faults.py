@@ -11,6 +11,7 @@ from gpuwatch.device.sim.program import Program, location
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Launch
 from gpuwatch.ptx.model import Instruction, Module
+from gpuwatch.ptx.types import TYPE_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,6 @@ def _index(linear: int, extent: tuple[int, int, int]) -> str:
 
 
 def _width(instruction: Instruction) -> int:
-    from gpuwatch.ptx.types import TYPE_BITS
-
     tokens = instruction.tokens
     kind = next((t for t in reversed(tokens) if t in TYPE_BITS), "b8")
     count = next((int(t[1]) for t in tokens if t in ("v2", "v4", "v8")), 1)

@@ -27,7 +27,10 @@ from gpuwatch.ptx.model import (
 from gpuwatch.ptx.types import type_bytes
 
 NO_DESTINATION = frozenset(
-    ["st", "bra", "bar", "barrier", "ret", "exit", "red", "membar", "fence", "trap", "brkpt", "prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "pmevent"]
+    (
+        *("st", "red", "membar", "fence", "prefetch", "prefetchu", "discard", "applypriority"),
+        *("bra", "bar", "barrier", "ret", "exit", "trap", "brkpt", "nanosleep", "pmevent"),
+    )
 )
 BLOCK_ENDS = frozenset(["bra", "ret", "exit", "bar", "barrier", "trap"])
 _NUMBERED = re.compile(r"(.*?)(\d+)$", re.DOTALL)

@@ -59,6 +59,12 @@ def test_wild_store(ptx: str) -> None:
     assert "kernel.cu:3" in error.detail
 
 
+def test_a_store_just_behind_a_buffer(ptx: str) -> None:
+    assert (
+        "behind the end of buffer 0 (256 bytes)" in fails(ptx, "wild", [OUT, np.int64(40)]).message
+    )
+
+
 def test_the_thread_at_fault_is_named(ptx: str) -> None:
     error = fails(ptx, "one_wild", [OUT, np.int64(1 << 40)], grid=5)
     assert "block (3, 0, 0), thread (7, 0, 0)" in error.detail

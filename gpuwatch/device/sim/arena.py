@@ -17,6 +17,8 @@ from gpuwatch.ptx.types import type_bytes
 ALIGNMENT = 256
 RED_ZONE = 256
 """Bytes between allocations that belong to none."""
+RED = 0xA5
+"""What red zones hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,24 @@ class Arena:
         self.allocations = tuple(plan.allocations)
         self.size = plan.size
         self._memory = np.frombuffer(mmap.mmap(-1, plan.size), np.uint8)
+        for zone in self._red_zones():
+            zone[:] = RED
+
+    def _red_zones(self) -> list[NDArray[np.uint8]]:
+        """The bytes behind each allocation that belong to none."""
+        ends = [a.address + a.size - ARENA_BASE for a in self.allocations]
+        starts = [a.address - ARENA_BASE for a in self.allocations]
+        following = [*starts[1:], self.size][: len(starts)]
+        return [self._memory[end:start] for end, start in zip(ends, following, strict=True)]
+
+    def overrun(self) -> Allocation | None:
+        """The first allocation behind whose end something was written; marks are renewed."""
+        found = None
+        for allocation, zone in zip(self.allocations, self._red_zones(), strict=True):
+            if (zone != RED).any():
+                zone[:] = RED
+                found = found or allocation
+        return found
 
     @property
     def delta(self) -> int:

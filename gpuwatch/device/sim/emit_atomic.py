@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpuwatch.device.sim.emit_memory import Access, effective_address, space_of
+from gpuwatch.device.sim.access import Access, effective_address, space_of
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, is_float, type_of
 from gpuwatch.device.sim.ir import BITS, MASK_ALL, SCALAR, vector
 from gpuwatch.device.sim.layout import LaunchField

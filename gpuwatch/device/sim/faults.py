@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpuwatch.device.sim.access import space_of
 from gpuwatch.device.sim.arena import Arena
-from gpuwatch.device.sim.emit_memory import space_of
 from gpuwatch.device.sim.layout import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES, FaultKind
 from gpuwatch.device.sim.program import Program, location
 from gpuwatch.errors import UserError

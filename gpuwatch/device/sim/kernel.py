@@ -180,9 +180,20 @@ class SimKernel:
         first = 0
         while first < self._launch.blocks:
             first += self._run_wave(scheduler, first, deadline)
+        self._check_overrun()
         cycles = kernel_cycles(scheduler.last_end, profile.launch_overhead)
         executed = sum(w.read(np.int64, WorkerField.INSTRUCTIONS)[0] for w in self._workers)
         return RunResult(cycles / profile.clock_hz, executed)
+
+    def _check_overrun(self) -> None:
+        place = self._arena.overrun()
+        if place is not None:
+            raise UserError(
+                f"the kernel {self._launch.kernel} wrote behind the end of {place.name} "
+                f"({place.size} bytes)",
+                hint="check the bounds of its stores",
+                status=1,
+            )
 
     def _run_wave(self, scheduler: BlockScheduler, first: int, deadline: float) -> int:
         """Runs the next blocks; gives their number."""

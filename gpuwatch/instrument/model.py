@@ -35,6 +35,9 @@ class Woven:
     inserted_lines: tuple[int, ...]
     """Line numbers (from 1) of `text` that the weaver added."""
     notes: tuple[str, ...] = ()
+    """What the user should know of this weaving: code that no probe could reach, ..."""
+    counts_departures: bool = False
+    """Whether the last buffer counts, in a u32 per warp, the lanes that have ended."""
 
 
 @dataclass(frozen=True, slots=True)

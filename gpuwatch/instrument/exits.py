@@ -1,0 +1,71 @@
+"""The end of a thread and of a warp.
+
+A warp ends with its last lane. The lanes that leave together run the probes' arithmetic; their
+lowest lane finds out whether they complete the warp (at once if all are here, else by a count
+of departed lanes in memory), and if so saves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuwatch.instrument import indices, lower, saves
+from gpuwatch.instrument.code import Code
+from gpuwatch.instrument.scene import Scene
+from gpuwatch.probe.model import Action, Save
+
+
+def leave(code: Code, scenes: Sequence[Scene], departed: int) -> None:
+    """Code of all after-kernel probes at one exit; buffer `departed` counts departed lanes."""
+    parts = [_begin(code, scene) for scene in scenes]
+    for scene, rest, fields in parts:
+        if scene.probe.level == "thread":
+            _finish(code, scene, rest, fields)
+    warps = [part for part in parts if part[0].probe.level == "warp"]
+    if not warps:
+        return
+    end = code.names.label()
+    _unless_complete(code, end, scenes[0].shared.variable, departed)
+    for scene, rest, fields in warps:
+        scene.alone = True
+        _finish(code, scene, rest, fields)
+    code.label(end)
+
+
+def _begin(code: Code, scene: Scene) -> tuple[Scene, Sequence[Action], list[str]]:
+    """Lower what comes before the first save, its values included; gives what is left."""
+    body = scene.probe.body
+    for number, action in enumerate(body):
+        if isinstance(action, Save):
+            return scene, body[number:], lower.prepare(code, scene, action)
+        lower.act(code, scene, [action])
+    return scene, (), []
+
+
+def _finish(code: Code, scene: Scene, rest: Sequence[Action], fields: list[str]) -> None:
+    if not rest:
+        return
+    first = rest[0]
+    assert isinstance(first, Save)
+    lower.save(code, scene, first, fields)
+    lower.act(code, scene, rest[1:])
+
+
+def _unless_complete(code: Code, end: str, variable: str, departed: int) -> None:
+    """Branch to `end`, but for the lowest lane of the group that completes its warp."""
+    active = code.compute("u32", "activemask.b32")
+    leads = indices.leads(code, active)
+    code.emit(f"@!{leads} bra \t{end}")
+    leaving = code.compute("u32", "popc.b32", active)
+    lanes, warp = indices.lanes(code), indices.warp(code)
+    whole = code.compute("pred", "setp.eq.u32", leaving, lanes)
+    complete = code.names.label()
+    code.emit(f"@{whole} bra \t{complete}")
+    with code.region():
+        counters = saves.buffer_address(code, variable, departed)
+        counter = code.compute("u64", "mad.lo.u64", warp, "4", counters)
+        before = code.compute("u32", "atom.global.add.u32", f"[{counter}]", leaving)
+        gone = code.compute("u32", "add.u32", before, leaving)
+        partial = code.compute("pred", "setp.ne.u32", gone, lanes)
+        code.emit(f"@{partial} bra \t{end}")
+    code.label(complete)

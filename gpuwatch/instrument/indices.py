@@ -1,0 +1,90 @@
+"""Where a thread stands in the launch: block, warp and slot indices as PTX.
+
+Linear indices as CUDA counts them, x fastest. A block has at most 1024 threads, so indices
+within a block are 32-bit; everything across blocks is 64-bit.
+"""
+
+from __future__ import annotations
+
+from gpuwatch.instrument.code import Code
+
+
+def special(code: Code, name: str) -> str:
+    """A u32 special register, read once per place."""
+    return code.once(name, "u32", "mov.u32", name)
+
+
+def thread(code: Code) -> str:
+    """u32: index of the thread in its block, (tid.z * ntid.y + tid.y) * ntid.x + tid.x."""
+    row = code.once(
+        "row",
+        "u32",
+        "mad.lo.u32",
+        special(code, "%tid.z"),
+        special(code, "%ntid.y"),
+        special(code, "%tid.y"),
+    )
+    return code.once(
+        "thread", "u32", "mad.lo.u32", row, special(code, "%ntid.x"), special(code, "%tid.x")
+    )
+
+
+def threads(code: Code) -> str:
+    """u32: threads per block."""
+    plane = code.once(
+        "plane", "u32", "mul.lo.u32", special(code, "%ntid.x"), special(code, "%ntid.y")
+    )
+    return code.once("threads", "u32", "mul.lo.u32", plane, special(code, "%ntid.z"))
+
+
+def block(code: Code) -> str:
+    """u64: index of the block in the grid. y and z are below 65536, so their part fits u32."""
+    rows = code.once(
+        "rows",
+        "u32",
+        "mad.lo.u32",
+        special(code, "%ctaid.z"),
+        special(code, "%nctaid.y"),
+        special(code, "%ctaid.y"),
+    )
+    column = code.once("column", "u64", "cvt.u64.u32", special(code, "%ctaid.x"))
+    return code.once("block", "u64", "mad.wide.u32", rows, special(code, "%nctaid.x"), column)
+
+
+def warp(code: Code) -> str:
+    """u64: global, persistent warp ID: block * ceil(threads / 32) + thread / 32."""
+    if "warp" not in code.memo:
+        padded = code.compute("u32", "add.u32", threads(code), "31")
+        per_block = code.compute("u32", "shr.u32", padded, "5")
+        wide = code.compute("u64", "cvt.u64.u32", per_block)
+        within = code.compute("u32", "shr.u32", thread(code), "5")
+        offset = code.compute("u64", "cvt.u64.u32", within)
+        code.memo["warp"] = code.compute("u64", "mad.lo.u64", block(code), wide, offset)
+    return code.memo["warp"]
+
+
+def global_thread(code: Code) -> str:
+    """u64: block * threads per block + thread."""
+    if "global thread" not in code.memo:
+        per_block = code.compute("u64", "cvt.u64.u32", threads(code))
+        offset = code.compute("u64", "cvt.u64.u32", thread(code))
+        code.memo["global thread"] = code.compute(
+            "u64", "mad.lo.u64", block(code), per_block, offset
+        )
+    return code.memo["global thread"]
+
+
+def lanes(code: Code) -> str:
+    """u32: lanes of this warp that the launch started; fewer than 32 in a block's last warp."""
+    if "lanes" not in code.memo:
+        first = code.compute("u32", "and.b32", thread(code), "-32")
+        left = code.compute("u32", "sub.u32", threads(code), first)
+        code.memo["lanes"] = code.compute("u32", "min.u32", left, "32")
+    return code.memo["lanes"]
+
+
+def leads(code: Code, active: str) -> str:
+    """pred: whether this is the lowest lane of the mask `active`."""
+    lower = code.compute("u32", "mov.u32", "%lanemask_lt")
+    others = code.compute("u32", "and.b32", lower, active)
+    return code.compute("pred", "setp.eq.u32", others, "0")

@@ -82,6 +82,12 @@ def _reciprocal(e: Emitter, scalar: str, value: str) -> str:
     return e.ir.binary("fdiv", scalar, number(scalar, one), value)
 
 
+def _fused(e: Emitter, scalar: str, given: list[str]) -> str:
+    if scalar == "half":
+        raise UnsupportedError("fma of f16")
+    return e.ir.intrinsic("fma", scalar, *given)
+
+
 def extreme(name: str) -> Emit:
     """PTX min and max: a NaN loses against a number, except with `.NaN`; -0 is below +0."""
 
@@ -138,7 +144,7 @@ add = _binary("fadd")
 sub = _binary("fsub")
 mul = _binary("fmul")
 div = _binary("fdiv")
-fma = _intrinsic("fma")
+fma = _simple(_fused)
 neg = _simple(lambda e, scalar, v: e.ir.value(f"fneg <{WARP} x {scalar}> {v[0]}"))
 absolute = _intrinsic("fabs")
 

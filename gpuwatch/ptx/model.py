@@ -7,7 +7,9 @@ not touched comes out byte for byte.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,8 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Immediate:
-    """A literal; `bits` is its value as written: an int, or the bit pattern of `0f`/`0d` forms."""
+    """A literal. `value` is an int, the bit pattern (an int) of the `0f`/`0d` forms, or a float
+    for `1.5`; `is_float` holds for the last two."""
 
     text: str
     value: int | float
@@ -101,10 +104,42 @@ class Instruction(Statement):
     """Line of the source file by the last `.loc`, 0 when there is none."""
     file: int = 0
     """File index of that `.loc`."""
+    _read: Callable[[Instruction], tuple[Operand, ...]] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     @property
     def opcode(self) -> str:
         return self.tokens[0]
+
+    if not TYPE_CHECKING:  # so that misspelt attributes stay type errors
+
+        def __getattr__(self, name: str) -> object:
+            """Reads the operands when they are first asked for: their slot is empty until then."""
+            if name != "operands" or self._read is None:
+                raise AttributeError(name, name=name, obj=self)
+            self.operands = self._read(self)
+            self._read = None
+            return self.operands
+
+
+def unread_instruction(
+    start: int,
+    end: int,
+    guard: Guard | None,
+    tokens: tuple[str, ...],
+    place: tuple[int, int],
+    read: Callable[[Instruction], tuple[Operand, ...]],
+) -> Instruction:
+    """An instruction whose operands `read` gives on first use; `place` is (file, line)."""
+    node = object.__new__(Instruction)
+    node.start = start
+    node.end = end
+    node.guard = guard
+    node.tokens = tokens
+    node.file, node.line = place
+    node._read = read
+    return node
 
 
 @dataclass(slots=True)
@@ -122,7 +157,10 @@ class RegisterDeclaration(Statement):
 
 @dataclass(slots=True)
 class Variable(Statement):
-    """A `.global/.const/.shared/.local/.param` variable; `count` elements, 0 for `[]`."""
+    """A `.global/.const/.shared/.local/.param` variable; `count` elements, 0 for `[]`.
+
+    `.shared .f32 a, b;` gives two nodes: the second one's span begins at the comma.
+    """
 
     space: str
     type: str
@@ -139,9 +177,14 @@ class Variable(Statement):
 
 @dataclass(slots=True)
 class Loc(Statement):
+    """`.loc`; `inlined_at` is the (file, line, column) that the code was inlined into."""
+
     file: int
     line: int
     column: int
+    function: str = ""
+    """The label of the inlined function's name in `.debug_str`."""
+    inlined_at: tuple[int, int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -166,6 +209,10 @@ class Parameter:
     type: str
     align: int
     count: int = 0
+    pointer: str = ""
+    """Space that a `.ptr` parameter points into; "generic" without one, "" for no `.ptr`."""
+    pointee_align: int = 0
+    """Alignment in bytes of what a `.ptr` parameter points to; 0 when not given."""
 
 
 @dataclass(slots=True)
@@ -199,6 +246,8 @@ class Module:
     variables: list[Variable] = field(default_factory=list)
     files: dict[int, str] = field(default_factory=dict)
     """`.file` index to path."""
+    statements: list[Statement] = field(default_factory=list)
+    """Everything at the top, in order: functions and variables among directives."""
 
     def entries(self) -> list[Function]:
         return [f for f in self.functions if f.kind == "entry" and f.body is not None]

@@ -1,0 +1,184 @@
+"""Operands: the full grammar, and a quick way for the shapes that nearly all of them have."""
+
+from __future__ import annotations
+
+import re
+
+from gpuwatch.ptx.lexer import Cursor, Token, is_float_literal, number
+from gpuwatch.ptx.model import (
+    Address,
+    Group,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Symbol,
+    Vector,
+)
+
+_NAME = r"[%$A-Za-z_][\w$]*(?:\.\w+)?"
+_INTEGER = r"-?\d+(?![\w.$])"
+_LITERAL = r"0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]+\b"
+_ATOM = rf"(?:{_NAME}|{_INTEGER}|{_LITERAL})"
+_PLAIN_ADDRESS = rf"\[{_NAME}(?:\+-?\d+)?\]"
+_PLAIN_VECTOR = rf"\{{{_ATOM}(?:, ?{_ATOM})*\}}"
+_PLAIN = rf"(?:{_ATOM}|{_PLAIN_ADDRESS}|{_PLAIN_VECTOR})"
+
+PLAIN_LIST = rf"{_PLAIN}(?:, ?{_PLAIN})*+"
+"""Pattern of an operand list that is well formed and can be read later."""
+
+_PLAIN_ONE = re.compile(_PLAIN)
+_HEAD = re.compile(r"(?:@\s*!?\s*[%$\w]+\s+)?\w+(?:(?:\.|::)\w+)*\s*")
+
+
+class OperandReader:
+    """Reads operands of one function (or fragment).
+
+    `registers` holds the declared names that have no `%`; without one there, such a name is a
+    Symbol. It grows while declarations are read.
+    """
+
+    __slots__ = ("_known", "cursor", "registers")
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+        self.registers: set[str] = set()
+        self._known: dict[str, Operand] = {}
+
+    def declare(self, name: str, count: int) -> None:
+        """Makes a `%`-less register name known."""
+        if not name.startswith("%"):
+            names = [name] if count == 0 else [f"{name}{i}" for i in range(count)]
+            self.registers.update(names)
+            self._known.clear()
+
+    def read_plain(self, instruction: Instruction) -> tuple[Operand, ...]:
+        """Operands of an instruction whose list matched PLAIN_LIST."""
+        text = self.cursor.text
+        head = _HEAD.match(text, instruction.start)
+        begin = head.end() if head else instruction.start
+        return tuple(
+            [self._plain(one) for one in _PLAIN_ONE.findall(text, begin, instruction.end - 1)]
+        )
+
+    def _plain(self, text: str) -> Operand:
+        operand = self._known.get(text)
+        if operand is None:
+            operand = self._known[text] = OperandReader._one(self, text)
+        return operand
+
+    def _one(self, text: str) -> Operand:
+        inner = OperandReader(Cursor(text, self.cursor.source))
+        inner.registers = self.registers
+        return inner.operand()
+
+    def operands(self, closing: str) -> tuple[Operand, ...]:
+        """operands = [ operand { "," operand } ], up to `closing`, which stays."""
+        cursor = self.cursor
+        if cursor.at(closing):
+            return ()
+        found = [self.operand()]
+        while cursor.take(","):
+            found.append(self.operand())
+        if not cursor.at(closing):
+            cursor.unexpected(f"',' or '{closing}'")
+        return tuple(found)
+
+    def operand(self) -> Operand:
+        """operand = vector | bracketed | group | "!" register | literal | name [ "|" register ]"""
+        token = self.cursor.peek()
+        if token.kind == "word":
+            return self._named()
+        if token.kind == "number" or token.text == "-":
+            return self.literal()
+        match token.text:
+            case "{":
+                return Vector(self._enclosed("}"))
+            case "[":
+                return self._bracketed()
+            case "(":
+                return Group(self._enclosed(")"))
+            case "!":
+                self.cursor.next()
+                return Negated(self.register())
+            case _:
+                self.cursor.unexpected("an operand")
+
+    def _enclosed(self, closing: str) -> tuple[Operand, ...]:
+        self.cursor.next()
+        items = self.operands(closing)
+        self.cursor.next()
+        return items
+
+    def _bracketed(self) -> Address | Group:
+        """bracketed = "[" operand [ offset ] { "," operand } "]" """
+        cursor = self.cursor
+        cursor.next()
+        first = self.operand()
+        offset = self._offset()
+        if cursor.take("]"):
+            return self._address(first, offset)
+        items: list[Operand] = [self._address(first, offset) if offset else first]
+        while cursor.take(","):
+            items.append(self.operand())
+        cursor.expect("]", "an address")
+        return Group(tuple(items))
+
+    def _address(self, base: Operand, offset: int) -> Address:
+        if isinstance(base, Symbol):
+            return Address(Symbol(base.name), base.offset + offset)
+        if isinstance(base, Register | Immediate):
+            return Address(base, offset)
+        return self.cursor.fail(
+            "an address needs a register, a name or a number",
+            self.cursor.position - 1,
+            "write [%rd1+8] or [name]",
+        )
+
+    def _offset(self) -> int:
+        """offset = { ("+" | "-") [ "-" ] integer }"""
+        cursor = self.cursor
+        total = 0
+        while cursor.at("+") or cursor.at("-"):
+            sign = -1 if cursor.next().text == "-" else 1
+            if cursor.take("-"):
+                sign = -sign
+            total += sign * cursor.integer("an offset")
+        return total
+
+    def literal(self) -> Immediate:
+        """literal = [ "-" ] number"""
+        negative = self.cursor.take("-")
+        token = self.cursor.expect_kind("number", "a number")
+        value = number(token.text)
+        is_float = is_float_literal(token.text)
+        if not negative:
+            return Immediate(token.text, value, is_float)
+        if is_float and isinstance(value, int):
+            self.cursor.fail(
+                "a bit pattern has no sign",
+                token.start - 1,
+                "set the pattern's top bit instead of writing '-'",
+            )
+        return Immediate("-" + token.text, -value, is_float)
+
+    def register(self) -> Register:
+        token = self.cursor.expect_kind("word", "a register")
+        return Register(token.text)
+
+    def _named(self) -> Register | Symbol | Pair:
+        """name = register [ "|" register ] | symbol [ offset ]"""
+        cursor = self.cursor
+        token = cursor.next()
+        if cursor.at("|"):
+            cursor.next()
+            return Pair(Register(token.text), self.register())
+        if self._is_register(token):
+            return Register(token.text)
+        return Symbol(token.text, self._offset())
+
+    def _is_register(self, token: Token) -> bool:
+        text = token.text
+        return text[0] == "%" or text == "_" or text.split(".")[0] in self.registers

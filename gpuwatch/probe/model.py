@@ -9,6 +9,7 @@ from gpuwatch.errors import Location
 from gpuwatch.ptx.model import Instruction
 
 Level = Literal["thread", "warp", "block", "sm", "site", "kernel"]
+MapType = Literal["array", "reduce", "hist"]
 ScalarType = Literal["u32", "u64", "s32", "s64", "f32", "pred"]
 
 
@@ -24,11 +25,13 @@ class Map:
 
     name: str
     level: Level
-    type: Literal["array", "reduce", "hist"]
+    type: MapType
     size: int
     cap: int
     fields: tuple[Field, ...]
     at: Location | None = None
+    dynamic: bool = False
+    """Whether `cap` is only what a first launch gets, to be raised by the counts that it gives."""
 
     @property
     def slot_bytes(self) -> int:
@@ -122,6 +125,8 @@ class Ptx:
     instructions: tuple[Instruction, ...]
     declarations: tuple[tuple[str, str, int], ...] = ()
     at: Location | None = None
+    places: tuple[Location, ...] = ()
+    """Where each of `instructions` stands in the file; their spans are offsets into `text`."""
 
 
 Action = Assign | If | Save | Ptx

@@ -1,0 +1,64 @@
+"""Presets by name, and the folders that the wheel ships."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuwatch.errors import UserError
+from gpuwatch.probe.language import near
+from gpuwatch.probe.model import Program
+from gpuwatch.probe.python_form import parse_python
+from gpuwatch.probe.toml_form import parse_toml
+from gpuwatch.probe.verify import verify
+
+PRESETS = ("block_sched.py", "warp_duration.toml")
+"""Files of the presets; the first has key 1."""
+
+FORMS: dict[str, Callable[[str, str], Program]] = {".py": parse_python, ".toml": parse_toml}
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def folder(name: str) -> Path:
+    """The folder "probes" or "kernels": inside the installed package, or beside it in a checkout.
+
+    Raises UserError when there is neither.
+    """
+    for candidate in (_PACKAGE / f"_{name}", _PACKAGE.parent / name):
+        if candidate.is_dir():
+            return candidate
+    raise UserError(f"the folder {name} is not installed", hint="install gpuwatch again")
+
+
+def presets() -> list[tuple[int, str, Path]]:
+    """Key (1 to 9), name and file of each preset."""
+    home = folder("probes")
+    return [(key, Path(file).stem, home / file) for key, file in enumerate(PRESETS, 1)]
+
+
+def load(name_or_path: str) -> Program:
+    """Reads and verifies a preset, by its name, or a probe file (.py or .toml).
+
+    Raises UserError for what cannot be found or read, and for every mistake in it.
+    """
+    named = {name: path for _, name, path in presets()}
+    path = named.get(name_or_path, Path(name_or_path))
+    if path.suffix not in FORMS:
+        what = "a probe file ends in .py or .toml" if path.suffix else "no such probe"
+        raise UserError(f"{what}: {name_or_path}", hint=_advice(name_or_path, named))
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        hint = _advice(path.stem, named)
+        raise UserError(f"there is no probe file {path}", hint=hint) from error
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        hint = "a probe file is readable UTF-8 text"
+        raise UserError(f"cannot read {path}: {error}", hint=hint) from error
+    program = FORMS[path.suffix](text, str(path))
+    verify(program)
+    return program
+
+
+def _advice(name: str, named: dict[str, Path]) -> str:
+    return f"presets: {', '.join(named)}; {near(name, named)}"

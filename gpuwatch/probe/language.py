@@ -1,0 +1,114 @@
+"""The words of the probe language: types, levels, helpers, operators, registers of the GPU."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import get_args
+
+from gpuwatch.probe.model import Field, Level, MapType, ScalarType
+
+TYPES: dict[str, ScalarType] = {
+    **{name: name for name in get_args(ScalarType)},
+    "b32": "u32",
+    "b64": "u64",
+    "i32": "s32",
+    "i64": "s64",
+}
+"""Each spelling of a type."""
+
+LEVELS: dict[str, Level] = {level: level for level in get_args(Level)}
+PROBE_LEVELS: tuple[Level, ...] = ("thread", "warp")
+"""What a probe can run for: each thread, or each warp once."""
+MAP_TYPES: dict[str, MapType] = {kind: kind for kind in get_args(MapType)}
+
+TYPE_BYTES: dict[ScalarType, int] = {
+    "u32": 4,
+    "s32": 4,
+    "f32": 4,
+    "pred": 4,
+    "u64": 8,
+    "s64": 8,
+}
+"""Bytes of a field in a record."""
+
+INTEGER_RANGE: dict[ScalarType, tuple[int, int]] = {
+    "u32": (0, (1 << 32) - 1),
+    "s32": (-(1 << 31), (1 << 31) - 1),
+    "u64": (0, (1 << 64) - 1),
+    "s64": (-(1 << 63), (1 << 63) - 1),
+    "f32": (-(1 << 24), 1 << 24),
+    "pred": (0, 1),
+}
+"""Least and greatest initial value; those of f32 are the integers that it holds exactly.
+Unsigned registers take negative values too, down to the signed minimum of their width."""
+
+DYNAMIC_CAP = 16
+"""Records per slot that a map with `cap="dynamic"` starts with."""
+
+CALLS: dict[str, tuple[int, int]] = {
+    "clock": (0, 0),
+    "time": (0, 0),
+    "cuid": (0, 0),
+    "smid": (0, 0),
+    "warpid": (0, 0),
+    "laneid": (0, 0),
+    "popc": (1, 1),
+    "min": (2, 8),
+    "max": (2, 8),
+}
+"""Helpers that are called: least and greatest number of arguments."""
+
+NAMES = frozenset(
+    {"addr", "bytes", "out", "in1", "in2", "in3", "active", "site", "thread", "block"}
+    | {f"{what}_{axis}" for what in ("thread", "block", "block_dim", "grid_dim") for axis in "xyz"}
+)
+"""Helpers that are read without a call."""
+
+SAVE_WORDS = {word.upper(): word for word in ("addr", "bytes", "out", "in1", "in2", "in3")}
+"""Words of the TOML form that stand for something of the probed instruction."""
+
+SPECIAL_HELPERS = {
+    "%clock64": "clock",
+    "%globaltimer": "time",
+    "%smid": "smid",
+    "%laneid": "laneid",
+    **{
+        f"%{theirs}.{axis}": f"{ours}_{axis}"
+        for ours, theirs in (
+            ("thread", "tid"),
+            ("block", "ctaid"),
+            ("block_dim", "ntid"),
+            ("grid_dim", "nctaid"),
+        )
+        for axis in "xyz"
+    },
+}
+"""Helpers that are one special register."""
+
+SPECIAL_REGISTER = re.compile(
+    r"%(?:n?tid|n?ctaid|n?clusterid|cluster_n?ctaid)\.[xyzw]"
+    r"|%(?:cluster_n?ctarank|is_explicit_cluster|laneid|n?warpid|n?smid|gridid)"
+    r"|%(?:clock|clock_hi|clock64|globaltimer|globaltimer_lo|globaltimer_hi)"
+    r"|%lanemask_(?:eq|le|lt|ge|gt)|%(?:total|dynamic|aggr)_smem_size|%envreg\d+|%pm\d+(?:_64)?"
+)
+"""Registers that the GPU sets (PTX ISA 9.0, "Special Registers")."""
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """`known` as a hint: the words most like `word`, or else all of them."""
+    words = sorted(known)
+    matches = difflib.get_close_matches(word, words, n=3)
+    if matches:
+        return f"did you mean {' or '.join(matches)}?"
+    return f"known: {', '.join(words)}" if words else ""
+
+
+def record_bytes(fields: Iterable[Field]) -> int:
+    """Bytes that fields take in a record: in order, each aligned to its own size."""
+    end = 0
+    for field in fields:
+        size = TYPE_BYTES[field.type]
+        end = -(-end // size) * size + size
+    return end

@@ -1,0 +1,93 @@
+"""Where keys and values stand in a TOML text, which `tomllib` does not tell.
+
+The scanner walks a text that `tomllib` has already accepted, so it can be brief.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gpuwatch.errors import Location
+from gpuwatch.probe.reading import SourceText
+
+Path = tuple[str, ...]
+
+_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+_DOTTED = rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*"
+_TABLE = re.compile(rf"[ \t]*\[\[?[ \t]*({_DOTTED})")
+_KEY = re.compile(rf"[ \t]*({_DOTTED})[ \t]*=[ \t]*")
+_STRING = re.compile(
+    r'"""(?P<basic>(?:[^\\]|\\[\s\S])*?)"""(?!")'
+    r"|'''(?P<literal>[\s\S]*?)'''(?!')"
+    r'|"(?P<line>(?:[^"\\\n]|\\.)*)"'
+    r"|'(?P<quote>[^'\n]*)'"
+)
+_IN_ARRAY = re.compile(_STRING.pattern.replace("?P<", "?P<_") + r"|#[^\n]*|[\[\]{}]|[^\"'#\[\]{}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Offsets of a key, and of its value's text: of a string, what is between the quotes."""
+
+    key: int
+    start: int
+    end: int
+
+
+class Places:
+    """Places of all keys outside inline tables; what is inside one has its table's place."""
+
+    def __init__(self, source: SourceText) -> None:
+        self.source = source
+        self._text = source.text.replace("\r\n", " \n")
+        self._found: dict[Path, Place] = {}
+        self._scan()
+
+    def of(self, *path: str) -> Place:
+        """Place of the key at `path`, or of the nearest table around it."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self._found:
+                return self._found[path[:length]]
+        return Place(0, 0, 0)
+
+    def at(self, *path: str) -> Location:
+        return self.source.at(self.of(*path).key)
+
+    def _scan(self) -> None:
+        text, table, position = self._text, (), 0
+        while position < len(text):
+            end = text.find("\n", position)
+            end = len(text) if end < 0 else end
+            if match := _TABLE.match(text, position):
+                table = _parts(match[1])
+                self._found[table] = Place(match.start(1), match.start(1), match.end(1))
+            elif match := _KEY.match(text, position):
+                start, stop, behind = self._value(match.end(), end)
+                for length in range(1, len(parts := _parts(match[1])) + 1):
+                    place = Place(match.start(1), start, stop)
+                    self._found.setdefault((*table, *parts[:length]), place)
+                end = max(behind, text.find("\n", behind))
+                end = len(text) if text.find("\n", behind) < 0 else end
+            position = end + 1
+
+    def _value(self, position: int, line_end: int) -> tuple[int, int, int]:
+        """Start and end of the value's text, and the offset just behind the value."""
+        if match := _STRING.match(self._text, position):
+            start, end = match.span(match.lastgroup or 0)
+            multiline = match.lastgroup in ("basic", "literal")
+            skipped = re.compile(r" ?\n").match(self._text, start, end) if multiline else None
+            return skipped.end() if skipped else start, end, match.end()
+        if self._text[position : position + 1] not in ("[", "{"):
+            return position, line_end, line_end
+        depth, at = 0, position
+        while at < len(self._text) and (match := _IN_ARRAY.match(self._text, at)):
+            at = match.end()
+            depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(match[0], 0)
+            if depth == 0:
+                break
+        return position, at, at
+
+
+def _parts(dotted: str) -> Path:
+    return tuple([part.strip("\"'") for part in re.findall(_PART, dotted)])

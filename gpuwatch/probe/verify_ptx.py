@@ -1,0 +1,141 @@
+"""What PTX texts of the TOML form may do: compute, in registers of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from gpuwatch.errors import Location, UserError
+from gpuwatch.probe.language import SAVE_WORDS, SPECIAL_REGISTER, near
+from gpuwatch.probe.model import Ptx
+from gpuwatch.ptx.model import (
+    Address,
+    Group,
+    Instruction,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Symbol,
+    Vector,
+)
+
+COMPUTING = frozenset(
+    """mov cvt add sub mul mad mul24 mad24 sad div rem abs neg min max fma rcp sqrt rsqrt sin cos
+    ex2 lg2 tanh copysign testp popc clz bfind fns brev bfe bfi bmsk szext dp4a dp2a and or xor
+    not cnot lop3 shf shl shr prmt set setp selp slct isspacep cvta activemask match vote shfl
+    redux elect""".split()
+)
+"""Opcodes whose only effect is on their first operand (PTX ISA 9.0, "Instruction Set")."""
+
+_STORES = "a probe writes memory with SAVE only"
+_LOADS = "a probe reads registers only: IN1, IN2, IN3, OUT, ADDR"
+_WAITS = "a probe cannot wait for other threads"
+_LEAVES = "a probe runs from its first line to its last"
+REASONS = {
+    **dict.fromkeys(("st", "atom", "red", "cp", "stmatrix", "multimem", "sust", "sured"), _STORES),
+    **dict.fromkeys(("ld", "ldu", "ldmatrix", "tex", "suld", "prefetch"), _LOADS),
+    **dict.fromkeys(("bar", "barrier", "mbarrier", "membar", "fence", "nanosleep"), _WAITS),
+    **dict.fromkeys(("bra", "brx", "call", "ret", "exit", "trap", "brkpt"), _LEAVES),
+    **dict.fromkeys(("addc", "subc", "madc"), "the kernel may be using the carry flag"),
+}
+"""Why the opcodes that people try are refused."""
+
+_NUMBERED = re.compile(r"(.*?)(0|[1-9]\d{0,5})$")
+
+
+class OwnRegisters:
+    """The registers that a probe may write: the program's, and those that its text declares."""
+
+    def __init__(self, shared: set[str], declarations: Iterable[tuple[str, str, int]]) -> None:
+        self._plain = set(shared)
+        self._counted: dict[str, int] = {}
+        for _type, name, count in declarations:
+            if count:
+                self._counted[name] = count
+            else:
+                self._plain.add(name)
+
+    def holds(self, name: str) -> bool:
+        if name in self._plain:
+            return True
+        numbered = _NUMBERED.match(name)
+        return bool(numbered) and int(numbered[2]) < self._counted.get(numbered[1], 0)
+
+    def advice(self, name: str) -> str:
+        """What to do about a register that is none of these."""
+        numbered = _NUMBERED.match(name)
+        if numbered and numbered[1] in self._counted:
+            count = self._counted[numbered[1]]
+            return f"{numbered[1]}<{count}> declares {numbered[1]}0 to {numbered[1]}{count - 1}"
+        if name.startswith("%NR"):
+            return "raise regs, the number of %NR registers, at the top of the file"
+        if name.startswith("%"):
+            return f"declare it (.reg .b64 {name};), or use %NR0 to %NRn"
+        return near(name, self._plain) or "declare it"
+
+
+def verify_ptx(ptx: Ptx, own: OwnRegisters) -> None:
+    """Raises UserError for an instruction that does more than compute, writes a register that is
+    not the probe's, or reads one that nobody declares."""
+    places = ptx.places or (ptx.at,) * len(ptx.instructions)
+    for instruction, at in zip(ptx.instructions, places, strict=True):
+        _verify_opcode(instruction, at)
+        targets = [*_registers(instruction.operands[:1])]
+        for name in targets:
+            if not own.holds(name):
+                raise UserError(
+                    f"a probe cannot write {name}, which is not its own",
+                    hint=own.advice(name),
+                    at=at,
+                )
+        if instruction.operands and not targets:
+            raise UserError(
+                f"{instruction.opcode} needs a register to write", hint="name it first", at=at
+            )
+        guard = [instruction.guard.register] if instruction.guard else []
+        for name in (*guard, *_registers(instruction.operands[1:])):
+            if not own.holds(name) and not SPECIAL_REGISTER.fullmatch(name):
+                raise UserError(f"register {name} is not declared", hint=own.advice(name), at=at)
+        for symbol in _symbols(instruction.operands):
+            if symbol not in SAVE_WORDS and symbol != "_":
+                raise UserError(
+                    f"a probe cannot use the name {symbol}",
+                    hint=f"known words: {', '.join(sorted(SAVE_WORDS))}",
+                    at=at,
+                )
+
+
+def _verify_opcode(instruction: Instruction, at: Location | None) -> None:
+    opcode = instruction.opcode
+    if opcode in COMPUTING and "cc" not in instruction.tokens:
+        return
+    reason = REASONS["addc"] if "cc" in instruction.tokens else REASONS.get(opcode)
+    raise UserError(
+        f"a probe cannot run {'.'.join(instruction.tokens)}",
+        hint=reason or "a probe computes in registers; " + near(opcode, COMPUTING),
+        at=at,
+    )
+
+
+def _leaves(operands: Iterable[Operand]) -> Iterator[Operand]:
+    for operand in operands:
+        match operand:
+            case Vector(items) | Group(items):
+                yield from _leaves(items)
+            case Pair(first, second):
+                yield from (first, second)
+            case Negated(register):
+                yield register
+            case Address(base):
+                yield base
+            case _:
+                yield operand
+
+
+def _registers(operands: Iterable[Operand]) -> Iterator[str]:
+    return (leaf.name for leaf in _leaves(operands) if isinstance(leaf, Register))
+
+
+def _symbols(operands: Iterable[Operand]) -> Iterator[str]:
+    return (leaf.name for leaf in _leaves(operands) if isinstance(leaf, Symbol))

@@ -1,1 +1,1 @@
-"""gpuwatch.engine"""
+"""The session that launches, the worker process that hosts it, and the frames it gives."""

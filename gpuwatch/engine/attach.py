@@ -1,0 +1,122 @@
+"""A kernel ready to run plain, and one with a probe woven in."""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuwatch.device.base import Device, KernelImage, LoadedKernel, RunResult
+from gpuwatch.engine.program import WatchedProgram
+from gpuwatch.instrument import lay_out, weave
+from gpuwatch.instrument.model import MapLayout, Woven
+from gpuwatch.launch import Launch
+from gpuwatch.probe.model import Program
+from gpuwatch.toolchain import Assembled, assemble
+
+_WARM_UP = 20
+"""Launches on a GPU before times count: clocks rise, caches fill."""
+_TIMED = 20
+_REMEMBERED = 101
+"""Launches whose kernel times the medians are taken over."""
+
+
+@dataclass(slots=True)
+class Runner:
+    """A loaded kernel with what ptxas said of it and its latest kernel times (seconds)."""
+
+    assembled: Assembled
+    loaded: LoadedKernel
+    times: deque[float] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+
+    def run(self) -> RunResult:
+        result = self.loaded.run()
+        self.times.append(result.kernel_seconds)
+        return result
+
+    @property
+    def seconds(self) -> float:
+        """Median kernel time."""
+        return statistics.median(self.times)
+
+    def warm_up(self, modelled: bool) -> None:
+        """On a GPU, launches until times are steady and then some that count; on a modelled
+        device, where every launch takes the same time, one."""
+        if not modelled:
+            for _ in range(_WARM_UP):
+                self.loaded.run()
+        for _ in range(1 if modelled else _TIMED):
+            self.run()
+
+
+@dataclass(slots=True)
+class PlainKernel:
+    """`outputs` are the launch's buffers after a plain run."""
+
+    runner: Runner
+    launch: Launch
+    outputs: list[NDArray[np.uint8]]
+
+
+@dataclass(slots=True)
+class ProbedKernel:
+    runner: Runner
+    program: Program
+    woven: Woven
+    layout: MapLayout
+    outputs_identical: bool
+
+
+def load_plain(watched: WatchedProgram, device: Device, mangled: str) -> PlainKernel:
+    """Loads and runs the kernel as it is. Raises UserError as toolchain and device do."""
+    launch = watched.launch(mangled)
+    runner = _load(watched, device, watched.module.text, mangled, launch, "", ())
+    runner.warm_up(device.info.modelled)
+    return PlainKernel(runner, launch, runner.loaded.read_buffers())
+
+
+def load_probed(
+    watched: WatchedProgram, device: Device, plain: PlainKernel, program: Program
+) -> ProbedKernel:
+    """Weaves, assembles, loads and runs; compares the outputs with the plain kernel's bit for
+    bit. Raises UserError when the probe cannot attach."""
+    launch = plain.launch
+    woven = weave(watched.module, launch.kernel, program)
+    layout = lay_out(woven, launch.grid, launch.block)
+    runner = _load(
+        watched,
+        device,
+        woven.text,
+        woven.entry,
+        launch,
+        woven.pointer_variable,
+        layout.buffers,
+    )
+    runner.warm_up(device.info.modelled)
+    outputs = runner.loaded.read_buffers()
+    same = all(np.array_equal(a, b) for a, b in zip(plain.outputs, outputs, strict=True))
+    return ProbedKernel(runner, program, woven, layout, same)
+
+
+def _load(
+    watched: WatchedProgram,
+    device: Device,
+    text: str,
+    entry: str,
+    launch: Launch,
+    pointer_variable: str,
+    buffers: tuple[int, ...],
+) -> Runner:
+    assembled = assemble(watched.toolchain, text, watched.arch, entry)
+    image = KernelImage(
+        entry=entry,
+        ptx=text,
+        cubin=assembled.cubin,
+        registers=assembled.registers,
+        shared_bytes=assembled.shared_bytes,
+        pointer_variable=pointer_variable,
+    )
+    return Runner(assembled, device.load(image, launch, buffers))

@@ -1,0 +1,21 @@
+"""What a session is to watch, as the command line says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`source` is a path; `kernel` a name or a unique part of one ("" takes the first that the
+    program launched); `probe` a preset or a path; `arguments` those of the program itself.
+    `timeout` is in seconds, for one launch."""
+
+    source: str
+    device: str = "auto"
+    kernel: str = ""
+    probe: str = "block_sched"
+    arguments: tuple[str, ...] = ()
+    nvcc_flags: tuple[str, ...] = ()
+    cuda_home: str | None = None
+    timeout: float = 10.0

@@ -76,6 +76,7 @@ class Session:
         self._pairs: OrderedDict[tuple[str, str], _Attached] = OrderedDict()
         self._plain: dict[str, Plain] = {}
         self._serial = 0
+        self._instructions: int | None = None
         opened = open_with_note(device, timeout=timeout)
         self._device, self._note = opened.device, opened.note
         try:

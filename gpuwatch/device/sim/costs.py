@@ -2,36 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuwatch.device.sim.layout import SECTOR_BYTES
 from gpuwatch.device.sim.profiles import Profile
 from gpuwatch.device.sim.program import Program
+from gpuwatch.device.sim.timing import (
+    WAVEFRONT_BYTES,
+    BlockTiming,
+    block_timings,
+    loop_depths,
+    request_cycles,
+)
+
+_LOOP_WEIGHT = 16
+"""How much oftener code is taken to run for each loop around it, where trips are not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Cycles: per basic block; per sector of an access beyond the first; of an access that
-    misses the L1; per bank conflict; of a global atomic; of a barrier."""
+    """Cycles: per basic block; per 128 bytes of a global access beyond the first; of an access
+    that misses the L1; per bank conflict; of a global atomic; of a barrier."""
 
     blocks: tuple[int, ...]
-    sector: int
+    wavefront: int
     miss: int
     conflict: int
     atomic: int
     barrier: int
 
 
-def model_costs(program: Program, profile: Profile, resident_warps: int) -> Costs:
-    """Issue-bound costs: every resident warp of a scheduler issues in turn."""
-    sharing = max(1, resident_warps // profile.schedulers)
-    latency = profile.latency
-    per_sector = SECTOR_BYTES * resident_warps / (profile.l1_bandwidth * profile.l1_achieved)
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a launch puts on the device: `blocks` of its grid, `resident` ones and their `warps`
+    per SM, and the `footprint` of its buffers in bytes."""
+
+    blocks: int
+    resident: int
+    warps: int
+    footprint: int
+
+
+def model_costs(program: Program, profile: Profile, load: Load) -> Costs:
+    """The costs of one launch; what warps share is charged to each by its part."""
+    timings = block_timings(program, profile, load.warps)
+    blocks = [timing.cycles for timing in timings]
+    blocks[0] += _cold_traffic(profile, load)
+    extra = WAVEFRONT_BYTES / (profile.l1_bandwidth * profile.l1_achieved)
+    l2_share = profile.l2_bandwidth / profile.sm_count
     return Costs(
-        blocks=tuple(sharing * (block.end - block.first) for block in program.blocks),
-        sector=max(1, round(per_sector)),
-        miss=round(latency["l2"] - latency["l1"]),
-        conflict=max(1, resident_warps // profile.schedulers),
-        atomic=round(latency["atomic"]),
-        barrier=round(latency["barrier"]),
+        blocks=tuple(blocks),
+        wavefront=max(1, round(load.warps * extra)),
+        miss=_exposed_miss(timings, loop_depths(program.blocks), profile, load.footprint),
+        conflict=max(1, round(load.warps * request_cycles(profile, "shared"))),
+        atomic=max(1, round(load.warps * 32 / l2_share)),
+        barrier=round(profile.latency["barrier"]),
     )
+
+
+def _cold_traffic(profile: Profile, load: Load) -> int:
+    """Cycles that each block waits for its part of the traffic which DRAM must carry.
+
+    Buffers that do not fit in the L2 cross from DRAM once a launch at least.
+    """
+    if load.footprint <= profile.l2_bytes:
+        return 0
+    device = load.footprint / profile.dram_bandwidth
+    slots = min(load.blocks, profile.sm_count * load.resident)
+    return round(device * slots / load.blocks)
+
+
+def _exposed_miss(
+    timings: Sequence[BlockTiming], depths: Sequence[int], profile: Profile, footprint: int
+) -> int:
+    """Cycles of a miss that other warps' work does not hide: the mean over the kernel's global
+    accesses, inner loops weighing more. The L2 serves its part of the footprint, DRAM the rest."""
+    latency = profile.latency
+    in_dram = max(0.0, 1.0 - profile.l2_bytes / footprint) if footprint else 0.0
+    missed = latency["l2"] + (latency["dram"] - latency["l2"]) * in_dram - latency["l1"]
+    weights = [t.global_accesses * _LOOP_WEIGHT**d for t, d in zip(timings, depths, strict=True)]
+    exposed = [max(0.0, missed - timing.slack) for timing in timings]
+    total = sum(w * e for w, e in zip(weights, exposed, strict=True))
+    return round(total / sum(weights)) if any(weights) else 0

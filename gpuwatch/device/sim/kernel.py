@@ -15,7 +15,7 @@ from gpuwatch.device.base import KernelImage, RunResult
 from gpuwatch.device.sim.arena import Arena, Plan, fill_variables, place_variables
 from gpuwatch.device.sim.codegen import generate
 from gpuwatch.device.sim.compile import Code
-from gpuwatch.device.sim.costs import model_costs
+from gpuwatch.device.sim.costs import Load, model_costs
 from gpuwatch.device.sim.emit_float import APPROXIMATE
 from gpuwatch.device.sim.faults import Fault, describe
 from gpuwatch.device.sim.frame import local_stride, warp_bytes
@@ -93,7 +93,9 @@ class SimKernel:
         warps = resident_warps(
             profile, self._residency.blocks, launch.blocks, launch.warps_per_block
         )
-        self._costs = model_costs(self._program, profile, warps)
+        footprint = sum(buffer.nbytes for buffer in launch.buffers)
+        load = Load(launch.blocks, self._residency.blocks, warps, footprint)
+        self._costs = model_costs(self._program, profile, load)
         local = local_stride(self._program) * 32 * launch.warps_per_block
         suspended = warp_bytes(self._program) * launch.warps_per_block
         count = 1 if must_run_serially(self._program) else threads
@@ -140,7 +142,7 @@ class SimKernel:
         self._block = aligned(LaunchField.COSTS + 8 * len(costs.blocks))
         self._put(np.int32, LaunchField.BLOCK, *launch.block, *launch.grid)
         self._put(np.int64, LaunchField.ARENA_DELTA, self._arena.delta, self._arena.size)
-        self._put(np.int64, LaunchField.SECTOR_CYCLES, costs.sector, costs.miss, costs.conflict,
+        self._put(np.int64, LaunchField.WAVEFRONT_CYCLES, costs.wavefront, costs.miss, costs.conflict,
                   costs.atomic, costs.barrier)  # fmt: skip
         self._put(np.int32, LaunchField.SM_COUNT, self._profile.sm_count)
         self._put(np.float64, LaunchField.TIMER_SCALE, 1e9 / self._profile.clock_hz)

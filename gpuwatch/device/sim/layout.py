@@ -9,6 +9,8 @@ LOCAL_WINDOW = 0x2_0000_0000
 WINDOW_BYTES = 1 << 24
 
 SECTOR_BYTES = 32
+WAVEFRONT_SECTORS = 4
+"""Sectors that one pass through the L1 moves."""
 LINE_BYTES = 128
 TAG_COUNT = 1024
 """Lines of the modelled L1: 128 KB."""
@@ -21,7 +23,7 @@ class LaunchField:
     GRID = 12  # 3 x i32
     ARENA_DELTA = 24  # i64, host address minus device address
     ARENA_BYTES = 32  # i64
-    SECTOR_CYCLES = 40  # i64 each
+    WAVEFRONT_CYCLES = 40  # i64 each
     MISS_CYCLES = 48
     CONFLICT_CYCLES = 56
     ATOMIC_CYCLES = 64

@@ -61,7 +61,7 @@ _TABLES = {
     "limits": _LIMITS,
     "device": {"clock_mhz", "l1_bytes", "l2_bytes", "memory_bytes"},
     "latency": set(LATENCY_CLASSES),
-    "operations": set(OPERATION_CLASSES),
+    "operations": {*OPERATION_CLASSES, "load_store"},
     "bandwidth": {"l1", "l1_achieved", "l2", "dram"},
     "overhead": {"launch", "block"},
 }
@@ -101,11 +101,11 @@ class Profile:
     latency: Mapping[str, float]
     """Cycles from issue to the first dependent instruction, by LATENCY_CLASSES."""
     operations: Mapping[str, int]
-    """Lanes per cycle and SM, by OPERATION_CLASSES."""
+    """Lanes per cycle and SM, by OPERATION_CLASSES and for "load_store"."""
     l1_bandwidth: float
     """Of one SM; shared memory takes the same path."""
     l1_achieved: float
-    """The share of `l1_bandwidth` that a steady stream of accesses gets."""
+    """The share of `l1_bandwidth` that a steady stream of global accesses gets."""
     l2_bandwidth: float
     """Over the whole device, as `dram_bandwidth` is."""
     dram_bandwidth: float

@@ -1,0 +1,168 @@
+"""What each PTX instruction is to the machine: class, machine instructions, dependent steps.
+
+PTX is not what the GPU issues. 64-bit integers take several 32-bit instructions, division is a
+short program, moves between registers and `cvta` vanish. The counts are those of the sequences
+that ptxas emits, rounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuwatch.device.sim.access import space_of
+from gpuwatch.ptx.model import Immediate, Instruction, Register, Symbol
+from gpuwatch.ptx.types import TYPE_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`issued` machine instructions of a latency class of the profile, of which `steps` depend
+    on one another."""
+
+    kind: str
+    issued: int = 1
+    steps: int = 1
+
+
+_FREE = Work("alu", 0, 0)
+_FLOAT_CLASS = {"f64": "fp64", "f32": "fp32", "f16": "fp16", "f16x2": "fp16", "bf16": "fp16",
+                "bf16x2": "fp16", "f32x2": "fp32"}  # fmt: skip
+_ARITHMETIC = frozenset(["add", "sub", "mul", "fma", "mad"])
+_COMPARED_BY_ALU = frozenset(["f32", "f16", "f16x2", "bf16", "bf16x2"])
+_MEMORY = frozenset(["ld", "ldu", "st", "atom", "red"])
+_CONTROL = frozenset(["bra", "ret", "exit", "call", "brx", "trap"])
+
+_BY_OPCODE = {
+    "cvta": _FREE,
+    "popc": Work("bits"),
+    "clz": Work("bits", 2, 2),
+    "bfind": Work("bits"),
+    "brev": Work("bits"),
+    "shfl": Work("shuffle"),
+    "vote": Work("vote"),
+    "activemask": Work("vote"),
+    "match": Work("vote", 2, 2),
+    "redux": Work("shuffle", 2),
+    "mma": Work("matrix"),
+    "wmma": Work("matrix", 2),
+    "ldmatrix": Work("shared"),
+    "bar": Work("alu"),
+    "barrier": Work("alu"),
+    "membar": Work("special"),
+    "fence": Work("special"),
+    "bfe": Work("alu", 2, 2),
+    "bfi": Work("alu", 2, 2),
+    "dp4a": Work("multiply"),
+    "ex2": Work("transcendental"),
+    "lg2": Work("transcendental"),
+    "sin": Work("transcendental"),
+    "cos": Work("transcendental"),
+    "tanh": Work("transcendental"),
+}
+
+_PROGRAMS = {
+    "div.f32": Work("fp32", 10, 8),
+    "rcp.f32": Work("fp32", 6, 5),
+    "sqrt.f32": Work("fp32", 8, 7),
+    "rsqrt.f32": Work("fp32", 6, 5),
+    "div.f64": Work("fp64", 10, 8),
+    "rcp.f64": Work("fp64", 7, 6),
+    "sqrt.f64": Work("fp64", 10, 9),
+    "rsqrt.f64": Work("fp64", 9, 8),
+    "div.32": Work("alu", 18, 12),
+    "rem.32": Work("alu", 20, 14),
+    "div.64": Work("alu", 70, 40),
+    "rem.64": Work("alu", 72, 42),
+    "div.16": Work("alu", 14, 10),
+    "rem.16": Work("alu", 16, 12),
+}
+"""Software division and roots, by opcode and type or integer width."""
+
+
+def work_of(instruction: Instruction) -> Work:
+    """The machine's work for one instruction that is no memory access."""
+    opcode, tokens = instruction.opcode, instruction.tokens
+    if opcode == "mov":
+        return _move(instruction)
+    if opcode in _BY_OPCODE:
+        return _BY_OPCODE[opcode]
+    if opcode in _CONTROL:
+        return Work("branch")
+    if opcode == "cvt":
+        return _convert(tokens)
+    kind = next((t for t in reversed(tokens) if t in TYPE_BITS), "b32")
+    if opcode in ("div", "rcp", "sqrt", "rsqrt", "rem"):
+        return _divide(opcode, tokens, kind)
+    if kind in _FLOAT_CLASS:
+        return _float(opcode, kind)
+    return _integer(opcode, tokens, TYPE_BITS[kind])
+
+
+def _move(instruction: Instruction) -> Work:
+    source = instruction.operands[1]
+    if isinstance(source, Register) and _is_special(source.name):
+        return Work("special")
+    constant = isinstance(source, Immediate | Symbol)
+    return Work("alu") if constant else _FREE
+
+
+def _is_special(name: str) -> bool:
+    """Whether a register names the thread or the machine; block shape and grid are constants."""
+    head = name.lstrip("%").split(".")[0]
+    return head in ("tid", "ctaid", "laneid", "warpid", "smid", "clock", "clock64", "globaltimer")
+
+
+def _convert(tokens: tuple[str, ...]) -> Work:
+    to, source = [t for t in tokens if t in TYPE_BITS][-2:]
+    if not {to, source} & _FLOAT_CLASS.keys():
+        return Work("alu", 2 if TYPE_BITS[to] > TYPE_BITS[source] else 1)
+    wide = max(TYPE_BITS[to], TYPE_BITS[source]) == 64
+    return Work("convert64" if wide else "convert")
+
+
+def _divide(opcode: str, tokens: tuple[str, ...], kind: str) -> Work:
+    if "approx" in tokens or "full" in tokens:
+        steps = 2 if opcode in ("div", "sqrt") else 1
+        return Work("transcendental", steps, steps)
+    key = f"{opcode}.{kind}"
+    return _PROGRAMS[key] if key in _PROGRAMS else _PROGRAMS[f"{opcode}.{TYPE_BITS[kind]}"]
+
+
+def _float(opcode: str, kind: str) -> Work:
+    if opcode not in _ARITHMETIC and kind in _COMPARED_BY_ALU:
+        return Work("alu")
+    return Work(_FLOAT_CLASS[kind])
+
+
+def _integer(opcode: str, tokens: tuple[str, ...], bits: int) -> Work:
+    if opcode in ("mul", "mad"):
+        wide = "wide" in tokens
+        return Work("multiply", 4, 3) if bits == 64 and not wide else Work("multiply")
+    words = 2 if bits == 64 else 1
+    return Work("alu", words, words)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWork:
+    """An access: `path` is "global", "shared" or "" for none (parameters, constants);
+    `latency` the class until a result is there; `bytes` per lane."""
+
+    path: str
+    latency: str
+    bytes: int
+
+
+def memory_work(instruction: Instruction) -> MemoryWork | None:
+    """None when the instruction is no access to memory."""
+    if instruction.opcode not in _MEMORY:
+        return None
+    tokens, space = instruction.tokens, space_of(instruction)
+    bits = next((TYPE_BITS[t] for t in reversed(tokens) if t in TYPE_BITS), 32)
+    lanes = next((int(t[1:]) for t in tokens if t in ("v2", "v4", "v8")), 1)
+    size = max(1, bits * lanes // 8)
+    atomic = instruction.opcode in ("atom", "red")
+    if space in ("param", "const"):
+        return MemoryWork("", "alu", size)
+    if space == "shared":
+        return MemoryWork("shared", "atomic_shared" if atomic else "shared", size)
+    return MemoryWork("global", "atomic" if atomic else "l1", size)

@@ -1,0 +1,132 @@
+"""The Textual app: what all screens share, and how it starts and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from typing import ClassVar
+
+from textual.app import App
+
+from gpuwatch.engine.frame import Watch
+from gpuwatch.errors import UserError
+from gpuwatch.tui.dialogs import Help
+from gpuwatch.tui.glyphs import ASCII, UNICODE
+from gpuwatch.tui.keymap import Where, bindings
+from gpuwatch.tui.live_screen import LiveScreen
+from gpuwatch.tui.start_screen import StartScreen
+from gpuwatch.tui.theme import THEME
+
+LOCAL_HZ = 30.0
+REMOTE_HZ = 10.0
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_GC_THRESHOLDS = (100_000, 50, 100)
+
+
+class GpuwatchApp(App[None]):
+    """`owns_process` adds what only a program of its own may do: signal handlers and tuning of
+    the garbage collector."""
+
+    TITLE = "gpuwatch"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS = bindings("everywhere")
+    CSS = "Screen { background: $background; overflow: hidden; }"
+    AUTO_FOCUS: ClassVar[str | None] = None
+
+    def __init__(
+        self,
+        watch: Watch,
+        *,
+        ascii_only: bool = False,
+        rate_hz: float = LOCAL_HZ,
+        picker: bool = True,
+        owns_process: bool = False,
+    ) -> None:
+        super().__init__()
+        self.feed = watch
+        self.glyphs = ASCII if ascii_only else UNICODE
+        self.rate_hz = rate_hz
+        self._picker = picker
+        self._owns_process = owns_process
+        self.register_theme(THEME)
+        if "TEXTUAL_THEME" not in os.environ:
+            self.theme = THEME.name
+
+    def on_mount(self) -> None:
+        self.push_screen(StartScreen() if self._picker else LiveScreen(None, None))
+        if self._owns_process:
+            loop = asyncio.get_running_loop()
+            for number in _SIGNALS:
+                loop.add_signal_handler(number, self._end_by_signal, number)
+            self.call_after_refresh(_calm_collector)
+
+    def go_live(self, kernel: str | None, probe: str | None) -> None:
+        """From the first screen to the live one."""
+        self.switch_screen(LiveScreen(kernel, probe))
+
+    def press(self, action: str) -> None:
+        """Does what a key of the footer does."""
+        namespace = self if hasattr(self, f"action_{action}") else self.screen
+        self.call_later(self.run_action, action, namespace)
+
+    def action_finish(self) -> None:
+        """Quits, with the status of the error on the screen if there is one."""
+        status = self.feed.status()
+        failed = 1 if status.state in ("failed", "stopped") else 0
+        self.exit(return_code=status.error.status if status.error is not None else failed)
+
+    def action_help(self) -> None:
+        where: Where = "start" if isinstance(self.screen, StartScreen) else "live"
+        self.push_screen(Help(where))
+
+    def _end_by_signal(self, number: int) -> None:
+        self.exit(return_code=128 + number)
+
+
+def _calm_collector() -> None:
+    """Keeps collections of long-lived widgets out of the frames."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+
+
+def default_rate() -> float:
+    """Redraws a second: fewer over SSH."""
+    remote = any(name in os.environ for name in ("SSH_CONNECTION", "SSH_TTY"))
+    return REMOTE_HZ if remote else LOCAL_HZ
+
+
+def run_app(
+    watch: Watch, *, ascii_only: bool = False, rate_hz: float | None = None, picker: bool = True
+) -> int:
+    """Shows `watch` until the user quits, closes it, and returns the exit status.
+
+    0 after a normal end, 128 + number after SIGTERM or SIGHUP, the error's status when quitting
+    from one, 1 after a fault of the screen itself. `picker` starts with the choice of kernel and
+    probe. Raises UserError when the terminal cannot be drawn on.
+    """
+    try:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise UserError(
+                "the live screen needs a terminal for input and for stderr",
+                hint="use `gpuwatch report` for output to a file or a pipe",
+            )
+        app = GpuwatchApp(
+            watch,
+            ascii_only=ascii_only,
+            rate_hz=rate_hz or default_rate(),
+            picker=picker,
+            owns_process=True,
+        )
+        thresholds = gc.get_threshold()
+        try:
+            app.run()
+        finally:
+            gc.unfreeze()
+            gc.set_threshold(*thresholds)
+        return app.return_code or 0
+    finally:
+        watch.close()

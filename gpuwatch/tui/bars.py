@@ -1,0 +1,255 @@
+"""The lines above and below the panes: headline, probes, figures, status, keys."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from gpuwatch.engine.frame import Frame, Status
+from gpuwatch.tui.glyphs import Glyphs, seconds, shape, whole
+from gpuwatch.tui.keymap import Where, footer
+from gpuwatch.tui.paint import Span, as_many, spread_out, width_of
+from gpuwatch.tui.pane import Drawing, View
+from gpuwatch.tui.theme import (
+    ALARM,
+    CHOSEN,
+    KEY,
+    ORANGE,
+    QUIET,
+    STRONG,
+    TAG,
+    TEXT,
+    WRONG,
+)
+
+GAP: Span = ("   ", QUIET)
+_BUSY = Style(color=ORANGE)
+
+
+def device_spans(frame: Frame) -> list[Span]:
+    """Name and profile of the device, with the word MODELLED where its times are."""
+    info = frame.device
+    spans: list[Span] = [
+        (info.name, TEXT),
+        (f" {info.kind}:{info.profile}" if info.profile else f" {info.kind}", QUIET),
+    ]
+    if info.modelled:
+        spans += [(" ", QUIET), (" MODELLED ", TAG)]
+    return spans
+
+
+def shorten_signature(name: str) -> str:
+    """A demangled name without its parameter list."""
+    depth = 0
+    for index, char in enumerate(name):
+        depth += (char == "<") - (char == ">")
+        if char == "(" and depth == 0 and index > 0 and not name.startswith("(", index - 1):
+            return name[:index]
+    return name
+
+
+class Header(Drawing, Widget):
+    """Three lines: what is watched; which probe; what it costs and whether it can be trusted."""
+
+    DEFAULT_CSS = "Header { height: 3; }"
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__()
+        self.glyphs = glyphs
+
+    def show(self, view: View) -> None:
+        self.view = view
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        if self.view is None:
+            return self.draw(self, [])
+        line = (self._headline, self._probes, self._figures)[min(y, 2)]
+        return self.draw(self, line(self.view), ages=y == 2)
+
+    def _headline(self, view: View) -> list[Span]:
+        width = self.size.width
+        kernel = shorten_signature(view.kernel)
+        left: list[Span] = [(" gpuwatch ", CHOSEN), (" ", TEXT), (view.source, QUIET)]
+        left += [(" > ", QUIET), (kernel, STRONG)]
+        frame = view.frame
+        if frame is None:
+            return left
+        left.append((f" <<<{shape(frame.grid)}, {shape(frame.block)}>>>", TEXT))
+        room = width - width_of(left) - 2
+        right = as_many([self._rate(view, frame), device_spans(frame)], room, GAP)
+        if not right:
+            right = as_many([[(" MODELLED ", TAG)] if frame.device.modelled else []], room, GAP)
+        return spread_out(left, [*right, (" ", TEXT)], width, (" ", TEXT))
+
+    def _rate(self, view: View, frame: Frame) -> list[Span]:
+        if view.paused:
+            return [
+                (" PAUSED ", TAG),
+                (f" at launch {whole(frame.launches)}", TEXT),
+                (f", now {whole(view.launches_now)}", QUIET),
+            ]
+        return [
+            ("launch ", QUIET),
+            (whole(frame.launches), STRONG),
+            (f" {frame.launches_per_second:.1f}/s", TEXT),
+        ]
+
+    def _probes(self, view: View) -> list[Span]:
+        groups: list[list[Span]] = []
+        for probe in view.probes:
+            digit = str(probe.key) if probe.key else "file"
+            if probe.name == view.probe:
+                groups.append([(f" {digit} {probe.name} ", CHOSEN)])
+            else:
+                groups.append([(digit, KEY), (f" {probe.name}", TEXT)])
+        room = self.size.width - 2
+        gap: Span = ("  ", QUIET)
+        if width_of(span for group in groups for span in group) + 2 * len(groups) > room:
+            groups = [group if group[0][1] is CHOSEN else group[:1] for group in groups]
+        return [(" ", TEXT), *as_many(groups, room, gap)]
+
+    def _figures(self, view: View) -> list[Span]:
+        frame = view.frame
+        if frame is None:
+            return []
+        groups = [
+            self._outputs(frame),
+            *self._losses(frame),
+            self._times(frame),
+            self._registers(frame),
+        ]
+        return [(" ", TEXT), *as_many(groups, self.size.width - 1, GAP)]
+
+    def _outputs(self, frame: Frame) -> list[Span]:
+        answer = {True: ("yes", STRONG), False: (" NO ", ALARM), None: ("not yet", QUIET)}
+        return [("outputs identical ", QUIET), answer[frame.outputs_identical]]
+
+    def _losses(self, frame: Frame) -> list[list[Span]]:
+        expected = frame.records + frame.missing + frame.dropped
+        groups: list[list[Span]] = [
+            [("records ", QUIET), (f"{whole(frame.records)}/{whole(expected)}", TEXT)]
+        ]
+        for name, count in (("missing", frame.missing), ("dropped", frame.dropped)):
+            groups.append([(name + " ", QUIET), (whole(count), WRONG if count else TEXT)])
+        return groups
+
+    def _times(self, frame: Frame) -> list[Span]:
+        plain, probed = frame.seconds_plain, frame.seconds_probed
+        label = "modelled " if frame.device.modelled else "kernel "
+        ratio = f" ({self.glyphs.times}{probed / plain:.2f})" if plain > 0 else ""
+        return [
+            (label, QUIET),
+            (seconds(plain, self.glyphs), TEXT),
+            (f" {self.glyphs.arrow} ", QUIET),
+            (seconds(probed, self.glyphs), TEXT),
+            (" probed", QUIET),
+            (ratio, STRONG),
+        ]
+
+    def _registers(self, frame: Frame) -> list[Span]:
+        return [
+            ("registers ", QUIET),
+            (str(frame.registers_plain), TEXT),
+            (f" {self.glyphs.arrow} ", QUIET),
+            (str(frame.registers_probed), TEXT),
+        ]
+
+
+class StatusLine(Drawing, Widget):
+    """One line: what the worker does, and what the frame's notes say."""
+
+    DEFAULT_CSS = "StatusLine { height: 1; }"
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__()
+        self.glyphs = glyphs
+        self.status = Status("starting")
+        self.notes: tuple[str, ...] = ()
+        self.waiting_for = ""
+        self.tick = 0
+
+    def show(self, status: Status, notes: tuple[str, ...], waiting_for: str, tick: int) -> None:
+        self.status, self.notes = status, notes
+        self.waiting_for, self.tick = waiting_for, tick
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        return self.draw(self, [(" ", TEXT), *self._spans()] if y == 0 else [])
+
+    def _spans(self) -> list[Span]:
+        state = self.status.state
+        if state in ("failed", "stopped"):
+            return [(f" {state} ", ALARM), (" " + self.status.detail, TEXT)]
+        if state in ("starting", "preparing") or self.waiting_for:
+            turn = self.glyphs.spinner[self.tick // 3 % len(self.glyphs.spinner)]
+            detail = self.status.detail if state != "running" else ""
+            return [
+                (turn + " ", _BUSY),
+                (self.waiting_for or detail or state, TEXT),
+                (f"   {detail}" if self.waiting_for and detail else "", QUIET),
+            ]
+        return [
+            ("running", QUIET),
+            *[(f"   {self.glyphs.dot} {note}", TEXT) for note in self.notes],
+        ]
+
+
+class Footer(Drawing, Widget):
+    """The keys, as many as fit; a click does what the key does."""
+
+    DEFAULT_CSS = "Footer { height: 1; }"
+
+    class Pressed(Message):
+        def __init__(self, action: str) -> None:
+            super().__init__()
+            self.action = action
+
+    def __init__(self, glyphs: Glyphs, where: Where) -> None:
+        super().__init__()
+        self.glyphs = glyphs
+        self.where: Where = where
+        self.paused = False
+
+    def show(self, paused: bool) -> None:
+        if paused != self.paused:
+            self.paused = paused
+            self.refresh()
+
+    def _groups(self) -> list[tuple[str, list[Span]]]:
+        """(action, spans) of the keys that fit; help and quit come before all others."""
+        keys = footer(self.where)
+        room = self.size.width - 1
+        kept = {"help", "finish"}
+        used = sum(len(key) + len(label) + 3 for key, label, action in keys if action in kept)
+        for key, label, action in keys:
+            need = len(key) + len(label) + 3
+            if action not in kept and used + need <= room:
+                kept.add(action)
+                used += need
+        return [
+            (action, [(key, KEY), (f" {self._label(label)}", TEXT)])
+            for key, label, action in keys
+            if action in kept
+        ]
+
+    def _label(self, label: str) -> str:
+        return "go on" if label == "pause" and self.paused else label
+
+    def render_line(self, y: int) -> Strip:
+        spans: list[Span] = [(" ", TEXT)]
+        for _, group in self._groups() if y == 0 else ():
+            spans += [*group, ("  ", TEXT)]
+        return self.draw(self, spans)
+
+    def on_click(self, event: events.Click) -> None:
+        edge = 1
+        for action, group in self._groups():
+            edge += width_of(group) + 2
+            if event.x < edge:
+                if action and "(" not in action:
+                    self.post_message(self.Pressed(action))
+                return

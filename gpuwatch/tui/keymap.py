@@ -1,0 +1,84 @@
+"""Every key, once: bindings, footer and help are made from this table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from textual.binding import Binding, BindingType
+
+Where = Literal["everywhere", "live", "start"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """`keys` as Textual names them, `shown` as a reader does. An empty `label` keeps it out of
+    the footer; an empty `action` is a key that the focused widget handles itself."""
+
+    keys: str
+    action: str
+    shown: str
+    label: str
+    help: str
+    where: Where
+    priority: bool = False
+
+
+KEYS: tuple[Key, ...] = (
+    Key("enter", "start", "enter", "start", "start watching", "start", priority=True),
+    Key("tab", "app.focus_next", "tab", "other list", "go to the other list", "start"),
+    Key("up,down", "", "up/down", "choose", "choose a kernel or a probe", "start"),
+    *(
+        Key(
+            str(n),
+            f"probe({n})",
+            "1-9",
+            "probe" if n == 1 else "",
+            "switch the probe; the kernel keeps running" if n == 1 else "",
+            "live",
+        )
+        for n in range(1, 10)
+    ),
+    Key("k", "pick_kernel", "k", "kernel", "choose another kernel of the file", "live"),
+    Key("space", "pause", "space", "pause", "freeze the view; launches go on", "live"),
+    Key("s", "sort_next", "s", "sort", "sort the warps by the next column", "live"),
+    Key("S", "sort_reverse", "S", "reverse", "reverse the order", "live"),
+    Key("m", "maximise", "m", "maximise", "give the focused pane the screen; again: back", "live"),
+    Key("r", "reset", "r", "reset", "forget the averages and counts", "live"),
+    Key("ctrl+r", "restart", "ctrl+r", "restart", "start a fresh worker", "live"),
+    Key("ctrl+r", "restart", "ctrl+r", "try again", "start a fresh worker", "start"),
+    Key("tab,shift+tab", "", "tab", "", "go to the next pane", "live"),
+    Key("up,down", "", "up/down", "", "select a warp; the selection follows that warp", "live"),
+    Key("pageup,pagedown,home,end", "", "page/home/end", "", "move through the warps", "live"),
+    Key("left,right", "", "left/right", "", "scroll a table wider than its pane", "live"),
+    Key("escape", "unselect", "esc", "", "drop the selection; leave maximise", "live"),
+    Key("question_mark", "help", "?", "help", "show this help", "everywhere"),
+    Key("q", "finish", "q", "quit", "quit", "everywhere"),
+    Key("ctrl+c", "finish", "ctrl+c", "", "quit", "everywhere", priority=True),
+    Key("ctrl+z", "suspend_process", "ctrl+z", "", "suspend; `fg` brings it back", "everywhere"),
+)
+
+
+def bindings(where: Where) -> list[BindingType]:
+    """The bindings of one part of the program."""
+    return [
+        Binding(key.keys, key.action, key.help, show=False, priority=key.priority)
+        for key in KEYS
+        if key.where == where and key.action
+    ]
+
+
+def footer(where: Where) -> list[tuple[str, str, str]]:
+    """(key, label, action) for the footer, in order of use."""
+    return [
+        (key.shown, key.label, key.action)
+        for key in KEYS
+        if key.where in (where, "everywhere") and key.label
+    ]
+
+
+def help_lines(where: Where) -> list[tuple[str, str]]:
+    """(key, what it does), once for each."""
+    return [
+        (key.shown, key.help) for key in KEYS if key.where in (where, "everywhere") and key.help
+    ]

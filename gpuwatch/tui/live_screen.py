@@ -1,0 +1,207 @@
+"""The live screen: pulls frames on a timer and hands one View to all panes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.containers import Horizontal, VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Static
+
+from gpuwatch.engine.frame import Frame, Status
+from gpuwatch.errors import UserError
+from gpuwatch.tui.bars import Footer, Header, StatusLine
+from gpuwatch.tui.dialogs import KernelPicker
+from gpuwatch.tui.frame_screen import FittedScreen
+from gpuwatch.tui.histogram_pane import HistogramPane
+from gpuwatch.tui.keymap import bindings
+from gpuwatch.tui.occupancy_pane import OccupancyPane
+from gpuwatch.tui.pane import View
+from gpuwatch.tui.start_screen import error_text
+from gpuwatch.tui.warp_pane import WarpPane
+
+_BARS = 5
+"""Lines that are no pane: header, status, footer."""
+_PANES = ("occupancy", "histogram", "warps")
+
+
+class LiveScreen(FittedScreen[None]):
+    """`kernel` (mangled) and `probe` are what was asked for, None for the watch's own choice."""
+
+    BINDINGS = bindings("live")
+    DEFAULT_CSS = """
+    LiveScreen #upper { height: 1fr; }
+    LiveScreen #occupancy { width: 3fr; margin-right: 1; }
+    LiveScreen #histogram { width: 2fr; }
+    LiveScreen #banner {
+        display: none; height: auto; max-height: 40%; padding: 0 1; border-left: thick $error;
+        background: $panel;
+    }
+    LiveScreen.failed #banner { display: block; }
+    LiveScreen #banner Static { height: auto; }
+    LiveScreen.max-occupancy #warps, LiveScreen.max-occupancy #histogram { display: none; }
+    LiveScreen.max-histogram #warps, LiveScreen.max-histogram #occupancy { display: none; }
+    LiveScreen.max-warps #upper { display: none; }
+    LiveScreen.max-occupancy #upper, LiveScreen.max-histogram #upper { height: 1fr !important; }
+    """
+
+    def __init__(self, kernel: str | None, probe: str | None) -> None:
+        super().__init__()
+        self._kernel, self._probe = kernel, probe
+        self._frame: Frame | None = None
+        self._paused = False
+        self._error: UserError | Status | None = None
+        self._tick = 0
+        self._shown: tuple[object, ...] = ()
+
+    def parts(self) -> Iterable[Widget]:
+        yield Header(self.glyphs)
+        with VerticalScroll(id="banner", can_focus=False):
+            yield Static(id="banner-text")
+        with Horizontal(id="upper"):
+            yield OccupancyPane(self.glyphs, "occupancy")
+            yield HistogramPane(self.glyphs, "histogram")
+        yield WarpPane(self.glyphs, "warps")
+        yield StatusLine(self.glyphs)
+        yield Footer(self.glyphs, "live")
+
+    def on_mount(self) -> None:
+        self.query_one(WarpPane).focus()
+        self.pull()
+        self.set_interval(1 / self.gpuwatch.rate_hz, self.pull)
+
+    def lay_out(self, height: int) -> None:
+        body = height - _BARS
+        self.query_one("#upper").styles.height = max(7, round(body * (0.5 if body < 25 else 0.57)))
+
+    # ---- pulling
+
+    def pull(self) -> None:
+        """Takes the newest frame and status, and redraws what they change."""
+        watch = self.gpuwatch.feed
+        newest, status = watch.latest(), watch.status()
+        if newest is not None and (not self._paused or self._frame is None):
+            self._frame = newest
+        self._tick += 1
+        self._show_banner(status)
+        warps = self.query_one(WarpPane)
+        waiting = self._waiting()
+        now = newest.launches if newest is not None else 0
+        state = (self._frame, status, waiting, self._paused, now, warps.warp)
+        if state != self._shown:
+            self._shown = state
+            self._show(self._view(status, bool(waiting), now))
+        notes = self._frame.notes if self._frame is not None else ()
+        self.query_one(StatusLine).show(status, notes, waiting, self._tick)
+        self.query_one(Footer).show(self._paused)
+
+    def _waiting(self) -> str:
+        """What was asked for and has not arrived yet, "" when nothing."""
+        frame = self._frame
+        if frame is None:
+            return ""
+        if self._kernel is not None and frame.mangled != self._kernel:
+            return f"switching to {self._kernel_name()}"
+        if self._probe is not None and frame.probe != self._probe:
+            return f"switching to {self._probe}"
+        return ""
+
+    def _kernel_name(self) -> str:
+        for kernel in self.gpuwatch.feed.kernels():
+            if kernel.mangled == self._kernel:
+                return kernel.demangled
+        return self._kernel or (self._frame.kernel if self._frame is not None else "")
+
+    def _view(self, status: Status, waiting: bool, now: int) -> View:
+        watch, frame = self.gpuwatch.feed, self._frame
+        warps = self.query_one(WarpPane)
+        return View(
+            source=watch.source().rsplit("/", 1)[-1],
+            frame=frame,
+            status=status,
+            probe=self._probe or (frame.probe if frame is not None else ""),
+            kernel=self._kernel_name(),
+            probes=tuple(watch.probes()),
+            stale=waiting or status.state in ("failed", "stopped"),
+            paused=self._paused,
+            launches_now=now,
+            selected_sm=warps.selected_figure("sm", frame),
+            selected_elapsed=warps.selected_figure("elapsed", frame),
+            tick=self._tick,
+        )
+
+    def _show(self, view: View) -> None:
+        self.query_one(Header).show(view)
+        self.query_one(WarpPane).show(view)
+        self.query_one(OccupancyPane).show(view)
+        self.query_one(HistogramPane).show(view)
+
+    def _show_banner(self, status: Status) -> None:
+        bad = status if status.state in ("failed", "stopped") else None
+        if bad is self._error or bad == self._error:
+            return
+        self._error = bad
+        self.set_class(bad is not None, "failed")
+        if bad is not None:
+            error = bad.error or UserError(bad.detail or f"the worker has {bad.state}")
+            text = error_text(error, "ctrl+r restarts the worker, q quits")
+            self.query_one("#banner-text", Static).update(text)
+
+    # ---- keys
+
+    def action_probe(self, key: int) -> None:
+        for probe in self.gpuwatch.feed.probes():
+            if probe.key == key:
+                self._switch(probe=probe.name)
+
+    def _switch(self, kernel: str | None = None, probe: str | None = None) -> None:
+        self._kernel = kernel or self._kernel
+        self._probe = probe or self._probe
+        self._paused = False
+        self.gpuwatch.feed.select(kernel=kernel, probe=probe)
+        self.pull()
+
+    def action_pick_kernel(self) -> None:
+        kernels = self.gpuwatch.feed.kernels()
+        chosen = self._kernel or (self._frame.mangled if self._frame is not None else "")
+        self.app.push_screen(KernelPicker(kernels, chosen), self._picked)
+
+    def _picked(self, kernel: str | None) -> None:
+        if kernel is not None:
+            self._switch(kernel=kernel)
+
+    def action_pause(self) -> None:
+        self._paused = not self._paused
+        self.pull()
+
+    def action_sort_next(self) -> None:
+        self.query_one(WarpPane).sort_next()
+
+    def action_sort_reverse(self) -> None:
+        self.query_one(WarpPane).sort_reverse()
+
+    def action_maximise(self) -> None:
+        """Gives the focused pane all the room, or takes it back."""
+        wanted = self.focused.id if self.focused is not None else None
+        back = any(self.has_class(f"max-{pane}") for pane in _PANES)
+        for pane in _PANES:
+            self.set_class(not back and pane == wanted, f"max-{pane}")
+
+    def action_unselect(self) -> None:
+        """Drops the selection; with none, leaves the maximised pane."""
+        if not self.query_one(WarpPane).unselect():
+            for pane in _PANES:
+                self.remove_class(f"max-{pane}")
+
+    def action_reset(self) -> None:
+        self.gpuwatch.feed.reset()
+
+    def action_restart(self) -> None:
+        self._paused = False
+        self.gpuwatch.feed.restart()
+
+    def on_warp_pane_chosen(self) -> None:
+        self.pull()
+
+    def on_footer_pressed(self, message: Footer.Pressed) -> None:
+        self.gpuwatch.press(message.action)

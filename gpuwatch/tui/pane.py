@@ -1,0 +1,109 @@
+"""What the panes of the live screen have in common: a title rule and greying of old data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual.strip import Strip
+from textual.widget import Widget
+
+from gpuwatch.engine.frame import Frame, ProbeChoice, Status
+from gpuwatch.tui.glyphs import UNICODE, Glyphs
+from gpuwatch.tui.paint import Span, as_many, greyed, spread_out, strip_of
+from gpuwatch.tui.theme import FOCUS, QUIET, RULE, TITLE
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the live screen shows at one moment.
+
+    `frame` may be older than the worker's newest: while paused (`launches_now` goes on), and
+    while a new selection is being prepared (`stale`). `probe` and `kernel` are what was asked
+    for, at once.
+    """
+
+    source: str
+    frame: Frame | None
+    status: Status
+    probe: str
+    kernel: str
+    probes: tuple[ProbeChoice, ...] = ()
+    stale: bool = False
+    paused: bool = False
+    launches_now: int = 0
+    selected_sm: int | None = None
+    selected_elapsed: int | None = None
+    tick: int = 0
+
+
+class Drawing:
+    """Drawing helpers for widgets that render line by line; mixed into Widget or ScrollView."""
+
+    glyphs: Glyphs = UNICODE
+    view: View | None = None
+
+    @property
+    def stale(self) -> bool:
+        return self.view is not None and self.view.stale
+
+    def draw(self, widget: Widget, spans: Sequence[Span], *, ages: bool = True) -> Strip:
+        """One finished line of `widget`, grey when its data are old."""
+        strip = strip_of(spans, widget.size.width)
+        if ages and self.stale:
+            strip = greyed(strip)
+        return strip.apply_style(widget.rich_style)
+
+    def title_rule(
+        self, widget: Widget, title: str, figures: Sequence[Sequence[Span]]
+    ) -> list[Span]:
+        """The pane's first line: title at the left, as many figures as fit at the right."""
+        rule = FOCUS if widget.has_focus else RULE
+        line = self.glyphs.rule
+        left: list[Span] = [(line + " ", rule), (title + " ", TITLE)]
+        room = widget.size.width - len(title) - 3 - 5
+        shown = as_many(figures, room, ("   ", QUIET))
+        right: list[Span] = [(" ", rule), *shown, (" " + line, rule)] if shown else []
+        return spread_out(left, right, widget.size.width, (line, rule))
+
+
+class Pane(Drawing, Widget):
+    """A fixed pane. Subclasses say their title, figures and body lines."""
+
+    can_focus = True
+    DEFAULT_CSS = "Pane { height: 1fr; width: 1fr; }"
+
+    def __init__(self, glyphs: Glyphs, name: str) -> None:
+        super().__init__(id=name)
+        self.glyphs = glyphs
+
+    def show(self, view: View) -> None:
+        """Takes over `view` and redraws."""
+        self.view = view
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        if y == 0:
+            return self.draw(self, self.title_rule(self, self.title_text(), self.figures()))
+        return self.draw(self, self.body(y - 1, self.size.width, self.size.height - 1))
+
+    def title_text(self) -> str:
+        raise NotImplementedError
+
+    def figures(self) -> list[list[Span]]:
+        """Groups for the title rule, the most important first."""
+        return []
+
+    def body(self, row: int, width: int, height: int) -> list[Span]:
+        """Body line `row` of `height`."""
+        raise NotImplementedError
+
+
+def nothing_recorded(view: View | None, wanted: str, row: int, height: int) -> list[Span]:
+    """Lines of a pane without data: why, and what the frame's notes say."""
+    if view is None or view.frame is None:
+        lines = [view.status.detail if view is not None else ""]
+    else:
+        lines = [f"{view.frame.probe} records no {wanted}.", "", *view.frame.notes]
+    first = max(0, (height - len(lines)) // 3)
+    return [("  " + lines[row - first], QUIET)] if 0 <= row - first < len(lines) else []

@@ -1,0 +1,155 @@
+"""The screens over the fake watch, driven through Textual's Pilot."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from fake_watch import GEMM, H200, TILED, FakeWatch
+
+from gpuwatch.analysis.histogram import bin_counts
+from gpuwatch.analysis.ordering import Ordering
+from gpuwatch.engine.frame import Status
+from gpuwatch.errors import UserError
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.bars import Header
+from gpuwatch.tui.dialogs import KernelPicker
+from gpuwatch.tui.live_screen import LiveScreen
+from gpuwatch.tui.occupancy_pane import OccupancyPane
+from gpuwatch.tui.warp_pane import WarpPane
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("rows", [1_000, 150_000])
+def test_ordering_is_stable_and_ranks_agree(rows: int, descending: bool) -> None:
+    values = np.random.default_rng(1).integers(-50, 50, rows)
+    expected = np.argsort(-values if descending else values, kind="stable")
+    ordering = Ordering(values, descending=descending)
+    assert ordering.rows(500, 40).tolist() == expected[500:540].tolist()
+    assert ordering.rank(int(expected[537])) == 537
+
+
+def test_bins_agree_with_numpy() -> None:
+    values = np.random.default_rng(2).integers(1_000, 9_000, 5_000)
+    assert bin_counts(values, 0, 10_000, 16).tolist() == (
+        np.histogram(values, 16, (0, 10_000))[0].tolist()
+    )
+
+
+async def test_start_screen_goes_live() -> None:
+    watch = FakeWatch()
+    app = GpuwatchApp(watch, picker=True)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press("enter")
+        await pilot.pause(0.2)
+        assert isinstance(app.screen, LiveScreen)
+    assert watch.calls == [f"select {GEMM} block_sched"]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+async def test_every_sm_is_in_view(size: tuple[int, int]) -> None:
+    app = GpuwatchApp(FakeWatch(H200), picker=False)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause(0.2)
+        pane = app.screen.query_one(OccupancyPane)
+        text = "".join(pane.render_line(y).text for y in range(1, pane.size.height - 1))
+        numbers = len(re.findall(r"(?<= )\d{2}(?= )", text))
+        assert "131 " in text or text.count("■") == 132 or numbers >= 132
+
+
+async def test_selection_follows_the_warp() -> None:
+    watch = FakeWatch()
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press("down", "down")
+        pane = app.screen.query_one(WarpPane)
+        warp = pane.warp
+        assert warp is not None
+        watch.advance()
+        await pilot.pause(0.2)
+        assert pane.warp == warp
+        shown = [pane.render_line(y).text for y in range(2, pane.size.height)]
+        assert next(line for line in shown if line.startswith("▶")).split()[1] == str(warp)
+
+
+async def test_pause_keeps_the_frame_and_counts_on() -> None:
+    watch = FakeWatch()
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press("space")
+        watch.advance()
+        await pilot.pause(0.2)
+        headline = app.screen.query_one(Header).render_line(0).text
+        assert "PAUSED" in headline
+        assert "at launch 128, now 129" in headline
+
+
+async def test_probe_switch_greys_the_old_frame_until_the_new_one() -> None:
+    watch = FakeWatch()
+    watch.hold = True
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press("3")
+        pane = app.screen.query_one(WarpPane)
+        assert pane.stale
+        watch.deliver(probe="gmem_traffic")
+        await pilot.pause(0.2)
+        assert not pane.stale
+        text = "".join(pane.render_line(y).text for y in range(pane.size.height))
+        assert "gmem_traffic records no start and elapsed" in text
+
+
+async def test_kernel_picker_selects() -> None:
+    watch = FakeWatch()
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press("k")
+        await pilot.pause(0.2)
+        assert isinstance(app.screen, KernelPicker)
+        await pilot.press("down", "enter")
+        await pilot.pause(0.2)
+    assert watch.calls == [f"select {TILED} None"]
+
+
+async def test_failure_shows_a_banner_and_sets_the_status() -> None:
+    watch = FakeWatch()
+    watch.now = Status("failed", "", UserError("illegal address", status=1))
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        assert app.screen.query_one("#banner").display
+        await pilot.press("ctrl+r")
+        assert watch.calls == ["restart"]
+        await pilot.press("q")
+    assert app.return_code == 1
+
+
+@pytest.mark.parametrize("picker", [False, True])
+async def test_no_size_crashes(picker: bool) -> None:
+    app = GpuwatchApp(FakeWatch(), picker=picker)
+    async with app.run_test(size=(120, 40)) as pilot:
+        for size in [(2, 2), (60, 16), (59, 15), (3, 80), (200, 3), (200, 60), (2, 2), (80, 24)]:
+            await pilot.resize_terminal(*size)
+            await pilot.pause(0.05)
+        assert not app.screen.has_class("too-small")
+
+
+async def test_every_column_sorts_both_ways() -> None:
+    app = GpuwatchApp(FakeWatch(), picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        pane = app.screen.query_one(WarpPane)
+        seen = set()
+        for _ in range(7):
+            await pilot.press("s")
+            before = pane.descending
+            await pilot.press("S")
+            assert pane.descending != before
+            seen.add(pane.sort)
+        assert seen == {"warp", "block", "SM", "start", "elapsed", "avg", "n"}

@@ -30,15 +30,10 @@ _BUSY = Style(color=ORANGE)
 
 
 def device_spans(frame: Frame) -> list[Span]:
-    """Name and profile of the device, with the word MODELLED where its times are."""
+    """Name and profile of the device."""
     info = frame.device
-    spans: list[Span] = [
-        (info.name, TEXT),
-        (f" {info.kind}:{info.profile}" if info.profile else f" {info.kind}", QUIET),
-    ]
-    if info.modelled:
-        spans += [(" ", QUIET), (" MODELLED ", TAG)]
-    return spans
+    profile = f" {info.kind}:{info.profile}" if info.profile else f" {info.kind}"
+    return [(info.name, TEXT), (profile, QUIET)]
 
 
 def shorten_signature(name: str) -> str:
@@ -80,9 +75,8 @@ class Header(Drawing, Widget):
             return left
         left.append((f" <<<{shape(frame.grid)}, {shape(frame.block)}>>>", TEXT))
         room = width - width_of(left) - 2
-        right = as_many([self._rate(view, frame), device_spans(frame)], room, GAP)
-        if not right:
-            right = as_many([[(" MODELLED ", TAG)] if frame.device.modelled else []], room, GAP)
+        tag: list[Span] = [(" MODELLED ", TAG)] if frame.device.modelled else []
+        right = as_many([tag, self._rate(view, frame), device_spans(frame)], room, GAP)
         return spread_out(left, [*right, (" ", TEXT)], width, (" ", TEXT))
 
     def _rate(self, view: View, frame: Frame) -> list[Span]:

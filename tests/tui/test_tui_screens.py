@@ -153,3 +153,11 @@ async def test_every_column_sorts_both_ways() -> None:
             assert pane.descending != before
             seen.add(pane.sort)
         assert seen == {"warp", "block", "SM", "start", "elapsed", "avg", "n"}
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+async def test_a_simulated_device_is_always_labelled(width: int) -> None:
+    app = GpuwatchApp(FakeWatch(), picker=False)
+    async with app.run_test(size=(width, 30)) as pilot:
+        await pilot.pause(0.2)
+        assert " MODELLED " in app.screen.query_one(Header).render_line(0).text

@@ -1,203 +1,180 @@
-"""A session: one source on one device, watched through one probe at a time."""
+"""The launch loop: one kernel, one probe, launched again and again."""
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections import OrderedDict, deque
-from collections.abc import Sequence
-from pathlib import Path
+from collections import deque
 
-from gpuwatch import probe as probes
+from gpuwatch.device import open_device
 from gpuwatch.device.base import DeviceInfo, RunResult
-from gpuwatch.device.open import open_with_note
-from gpuwatch.engine.frame import Frame, KernelChoice
-from gpuwatch.engine.kernels import find_kernel, kernel_choices
-from gpuwatch.engine.observe import Observer
-from gpuwatch.engine.prepare import (
-    Plain,
-    Prepared,
-    Progress,
-    build,
-    first_launch,
-    prepare_plain,
-    prepare_probed,
-)
+from gpuwatch.engine.attach import PlainKernel, ProbedKernel, load_plain, load_probed
+from gpuwatch.engine.frame import Frame, KernelChoice, ProbeChoice
+from gpuwatch.engine.options import Options
+from gpuwatch.engine.program import Progress, WatchedProgram
+from gpuwatch.engine.readings import MapReader
+from gpuwatch.probe import load
+from gpuwatch.probe.catalogue import presets
 
-KEPT_PAIRS = 8
-"""Prepared (kernel, probe) pairs kept loaded, so that switching back is instant."""
-
-RECENT = 64
-"""Launches that the medians are taken over."""
-
-
-class _Attached:
-    """A prepared pair and what it has shown so far."""
-
-    def __init__(self, plain: Plain, prepared: Prepared) -> None:
-        self.plain = plain
-        self.prepared = prepared
-        threads = plain.launch.threads_per_block
-        self.observer = Observer(prepared.loaded, prepared.layout, threads)
-        self.forget()
-
-    def forget(self) -> None:
-        self.observer.reset()
-        self.launches = 0
-        self.last: RunResult | None = None
-        self.kernel_seconds: deque[float] = deque(maxlen=RECENT)
-        self.wall_seconds: deque[float] = deque(maxlen=RECENT)
+_PLAIN_EVERY = 16
+"""On a GPU one launch in so many is plain, so that the ratio is of like with like."""
+_RATE_WINDOW = 64
 
 
 class Session:
-    """Launches the chosen kernel with the chosen probe, in this process.
+    """Not thread-safe; in the worker process for the live view, in process for reports.
 
-    `source` is a .cu file with a main(), `device` as `open_device` takes it, `kernel` a name as
-    `find_kernel` takes it (None: the first one launched), `probe` a preset or a path,
-    `arguments` the program's own, `flags` nvcc's. `progress` hears one line per long step.
-
-    Raises UserError for whatever of these cannot be used.
+    `prepare` compiles, captures and attaches; each `step` is one probed launch; `frame` is what
+    a screen shows of the newest one. Every method raises UserError for what the user can mend;
+    after a failed `select` the former selection goes on.
     """
 
-    def __init__(
-        self,
-        source: str | Path,
-        *,
-        device: str = "auto",
-        kernel: str | None = None,
-        probe: str = "block_sched",
-        arguments: Sequence[str] = (),
-        flags: Sequence[str] = (),
-        timeout: float | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        self.source = Path(source)
-        self._say: Progress = progress or (lambda _line: None)
-        self._pairs: OrderedDict[tuple[str, str], _Attached] = OrderedDict()
-        self._plain: dict[str, Plain] = {}
+    def __init__(self, options: Options, progress: Progress = lambda _text: None) -> None:
+        self._options = options
+        self._progress = progress
+        self._device, self._device_note = open_device(options.device, options.timeout)
+        self._program: WatchedProgram | None = None
+        self._plains: dict[str, PlainKernel] = {}
+        self._probeds: dict[tuple[str, str], ProbedKernel] = {}
+        self._readers: dict[tuple[str, str], MapReader] = {}
+        self._selected = ("", "")
         self._serial = 0
         self._instructions: int | None = None
-        opened = open_with_note(device, timeout=timeout)
-        self._device, self._note = opened.device, opened.note
-        try:
-            self._built = build(self.source, self._device, arguments, flags, self._say)
-            self.kernels: list[KernelChoice] = kernel_choices(
-                self._built.module, self._built.capture
-            )
-            self._choice = find_kernel(self.kernels, kernel)
-            self._current = self._attach(self._choice, probe)
-        except BaseException:
-            self.close()
-            raise
-        self.probe = probe
+        self._reset_rates()
 
     @property
-    def device(self) -> DeviceInfo:
+    def info(self) -> DeviceInfo:
         return self._device.info
 
     @property
-    def kernel(self) -> KernelChoice:
-        """The kernel being watched."""
-        return self._choice
+    def program(self) -> WatchedProgram:
+        """The compiled and captured program; compiled at first use."""
+        if self._program is None:
+            self._program = WatchedProgram(self._options, self._device, self._progress)
+        return self._program
+
+    def kernels(self) -> list[KernelChoice]:
+        return self.program.kernels()
+
+    def probes(self) -> list[ProbeChoice]:
+        """The presets in the order of their keys, then the user's own file if one was named."""
+        choices = [ProbeChoice(name, load(name).title, key) for key, name, _path in presets()]
+        own = self._options.probe
+        if own not in {choice.name for choice in choices}:
+            choices.append(ProbeChoice(own, load(own).title, 0))
+        return choices
+
+    def prepare(self) -> None:
+        """Attaches the kernel and the probe that the options name."""
+        self.select(self._options.kernel, self._options.probe)
 
     def select(self, kernel: str | None = None, probe: str | None = None) -> None:
-        """Switches kernel and/or probe; None keeps. Raises UserError and changes nothing when
-        the new pair cannot be attached."""
-        choice = self._choice if kernel is None else find_kernel(self.kernels, kernel)
-        name = self.probe if probe is None else probe
-        self._current = self._attach(choice, name)
-        self._choice, self.probe = choice, name
+        """Switches to another kernel and/or probe; None keeps. What was attached once stays
+        attached, so switching back costs nothing."""
+        mangled = self._selected[0] if kernel is None else self.program.find_kernel(kernel)
+        name = self._selected[1] if probe is None else probe
+        key = (mangled, name)
+        if key not in self._probeds:
+            self._attach(mangled, name)
+        self._selected = key
+        self.reset()
+
+    def step(self) -> RunResult:
+        """One probed launch (and now and then a plain one), its records decoded."""
+        begun = time.monotonic()
+        probed = self._probeds[self._selected]
+        result = probed.runner.run()
+        self._readers[self._selected].observe(probed.runner.loaded)
+        self._launches += 1
+        self._instructions = result.thread_instructions
+        if not self.info.modelled and self._launches % _PLAIN_EVERY == 0:
+            self._plains[self._selected[0]].runner.run()
+        now = time.monotonic()
+        self._walls.append(now - begun)
+        self._ends.append(now)
+        return result
 
     def reset(self) -> None:
-        """Forgets accumulated figures."""
-        self._current.forget()
-
-    def step(self, *, observe: bool = True) -> RunResult:
-        """Launches once. `observe` adds the launch to the averages of the warp table.
-
-        Raises UserError (status 1) on a fault of the kernel.
-        """
-        current = self._current
-        begin = time.perf_counter()
-        current.last = current.prepared.loaded.run()
-        if observe:
-            current.observer.observe()
-        current.wall_seconds.append(time.perf_counter() - begin)
-        current.kernel_seconds.append(current.last.kernel_seconds)
-        current.launches += 1
-        return current.last
+        """Forgets what was accumulated over launches."""
+        self._reset_rates()
+        if self._selected in self._readers:
+            self._readers[self._selected].reset()
 
     def frame(self) -> Frame:
-        """The newest launch in figures; launches once first if nothing ran yet."""
-        current = self._current
-        if current.last is None:
-            self.step()
-        assert current.last is not None
+        """Everything a screen shows. Raises RuntimeError before the first step."""
+        mangled, name = self._selected
+        plain, probed = self._plains[mangled], self._probeds[self._selected]
+        reading = self._readers[self._selected].reading()
+        launch = plain.launch
         self._serial += 1
-        plain, prepared = current.plain, current.prepared
-        figures = current.observer.figures(self.device)
-        wall = statistics.fmean(current.wall_seconds)
         return Frame(
             serial=self._serial,
-            kernel=self._choice.demangled,
-            mangled=self._choice.mangled,
-            probe=prepared.program.name,
-            device=self.device,
-            grid=plain.launch.grid,
-            block=plain.launch.block,
-            shared_bytes=plain.launch.shared_bytes,
-            launches=current.launches,
-            launches_per_second=1 / wall if wall > 0 else 0.0,
-            blocks=prepared.layout.blocks,
-            warps=prepared.layout.warps,
-            records=figures.records,
-            missing=figures.missing,
-            dropped=figures.dropped,
-            outputs_identical=prepared.outputs_identical,
-            registers_plain=plain.registers,
-            registers_probed=prepared.assembled.registers,
-            seconds_plain=plain.seconds,
-            seconds_probed=statistics.median(current.kernel_seconds),
-            wall_seconds_per_launch=wall,
-            resident_blocks=prepared.loaded.resident_blocks,
-            running_cycles_mean=figures.running_cycles_mean,
-            idle_cycles_mean=figures.idle_cycles_mean,
-            elapsed=figures.elapsed,
-            warps_table=figures.warps_table,
-            sms=figures.sms,
-            thread_instructions=current.last.thread_instructions,
-            notes=self._notes(prepared),
+            kernel=self.program.demangled(mangled),
+            mangled=mangled,
+            probe=name,
+            device=self.info,
+            grid=launch.grid,
+            block=launch.block,
+            shared_bytes=launch.shared_bytes + plain.runner.assembled.shared_bytes,
+            launches=self._launches,
+            launches_per_second=self._rate(),
+            blocks=launch.blocks,
+            warps=launch.warps,
+            records=reading.records,
+            missing=reading.missing,
+            dropped=reading.dropped,
+            outputs_identical=probed.outputs_identical,
+            registers_plain=plain.runner.assembled.registers,
+            registers_probed=probed.runner.assembled.registers,
+            seconds_plain=plain.runner.seconds,
+            seconds_probed=probed.runner.seconds,
+            wall_seconds_per_launch=sum(self._walls) / len(self._walls),
+            resident_blocks=probed.runner.loaded.resident_blocks,
+            running_cycles_mean=reading.running_mean,
+            idle_cycles_mean=reading.idle_mean,
+            elapsed=reading.elapsed,
+            warps_table=reading.warps,
+            sms=reading.sms,
+            thread_instructions=self._instructions,
+            notes=self._notes(plain, probed),
             taken_at=time.monotonic(),
         )
 
     def close(self) -> None:
-        """Frees every loaded kernel and the device."""
-        for attached in self._pairs.values():
-            attached.prepared.loaded.close()
-        self._pairs.clear()
+        """Frees the kernels and the device."""
+        for probed in self._probeds.values():
+            probed.runner.loaded.close()
+        for plain in self._plains.values():
+            plain.runner.loaded.close()
+        self._probeds, self._plains = {}, {}
         self._device.close()
 
-    def _attach(self, choice: KernelChoice, probe: str) -> _Attached:
-        key = (choice.mangled, probe)
-        if key in self._pairs:
-            self._pairs.move_to_end(key)
-            return self._pairs[key]
-        program = probes.load(probe)
-        plain = self._plain.get(choice.mangled)
-        if plain is None:
-            launch = first_launch(self._built, choice.mangled)
-            plain = prepare_plain(self._built, self._device, launch, self._say)
-            self._plain[choice.mangled] = plain
-        prepared = prepare_probed(self._built, self._device, plain, program, self._say)
-        self._pairs[key] = _Attached(plain, prepared)
-        if len(self._pairs) > KEPT_PAIRS:
-            _, oldest = self._pairs.popitem(last=False)
-            oldest.prepared.loaded.close()
-        return self._pairs[key]
+    def _attach(self, mangled: str, name: str) -> None:
+        program = load(name)
+        if mangled not in self._plains:
+            self._progress(f"preparing {self.program.demangled(mangled)}")
+            self._plains[mangled] = load_plain(self.program, self._device, mangled)
+        plain = self._plains[mangled]
+        self._progress(f"weaving {program.name}")
+        probed = load_probed(self.program, self._device, plain, program)
+        self._probeds[mangled, name] = probed
+        self._readers[mangled, name] = MapReader(probed.layout, plain.launch, self.info)
 
-    def _notes(self, prepared: Prepared) -> tuple[str, ...]:
-        own = [self._note] if self._note else []
-        spilled = prepared.assembled.spill_store_bytes
-        if spilled:
-            own.append(f"the probed kernel spills {spilled} bytes of registers")
-        return (*own, *prepared.woven.notes, *prepared.loaded.notes)
+    def _reset_rates(self) -> None:
+        self._launches = 0
+        self._walls: deque[float] = deque(maxlen=_RATE_WINDOW)
+        self._ends: deque[float] = deque(maxlen=_RATE_WINDOW)
+
+    def _rate(self) -> float:
+        if len(self._ends) < 2:
+            return 1.0 / self._walls[-1]
+        return (len(self._ends) - 1) / (self._ends[-1] - self._ends[0])
+
+    def _notes(self, plain: PlainKernel, probed: ProbedKernel) -> tuple[str, ...]:
+        notes = [self._device_note] if self._device_note else []
+        spilled = probed.runner.assembled.spill_store_bytes
+        if spilled > plain.runner.assembled.spill_store_bytes:
+            notes.append(f"the probe makes the kernel spill {spilled} bytes")
+        lost = plain.runner.loaded.resident_blocks - probed.runner.loaded.resident_blocks
+        if lost > 0:
+            notes.append(f"the probe costs {lost} resident blocks per SM")
+        return (*notes, *probed.runner.loaded.notes, *probed.woven.notes)

@@ -1,8 +1,8 @@
 """One memory access of a warp, by the pattern that its addresses form.
 
 Lanes at consecutive addresses and lanes at one address take short ways; any other pattern
-gathers or scatters. The cycles count distinct 32-byte sectors and, in shared memory, the most
-distinct words in one bank.
+gathers or scatters. The cycles count distinct 32-byte sectors, four to a wavefront, and, in
+shared memory, the most distinct words in one bank.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from gpuwatch.device.sim.layout import (
     LOCAL_WINDOW,
     SECTOR_BYTES,
     SHARED_WINDOW,
+    WAVEFRONT_SECTORS,
     WINDOW_BYTES,
     FaultKind,
     LaunchField,
@@ -179,8 +180,14 @@ class Access:
             first_sector = ir.value(f"lshr i64 {address}, {bits}")
             last_sector = ir.value(f"lshr i64 {last}, {bits}")
             sectors = ir.value(f"sub i64 {last_sector}, {first_sector}")
-            self.e.cost(LaunchField.SECTOR_CYCLES, sectors)
+            self._charge_sectors(sectors)
             self._touch(address, last, extent)
+
+    def _charge_sectors(self, extra: str) -> None:
+        """Cycles of `extra` sectors beyond the first: of the wavefronts beyond the first."""
+        shift = WAVEFRONT_SECTORS.bit_length() - 1
+        wavefronts = self.e.ir.value(f"lshr i64 {extra}, {shift}")
+        self.e.cost(LaunchField.WAVEFRONT_CYCLES, wavefronts)
 
     def _touch(self, address: str, last: str, extent: int) -> None:
         ir = self.e.ir
@@ -208,7 +215,7 @@ class Access:
             e.cost(LaunchField.CONFLICT_CYCLES, words)
             return
         extra = ir.call("i64", "extra_sectors", arguments)
-        e.cost(LaunchField.SECTOR_CYCLES, extra)
+        self._charge_sectors(extra)
         if cached:
             arguments = [("ptr", "%worker"), *arguments]
             missed = ir.call("i1", "touch_lines", arguments)

@@ -75,12 +75,13 @@ def _cold_traffic(profile: Profile, load: Load) -> int:
 def _exposed_miss(
     timings: Sequence[BlockTiming], depths: Sequence[int], profile: Profile, footprint: int
 ) -> int:
-    """Cycles of a miss that other warps' work does not hide: the mean over the kernel's global
-    accesses, inner loops weighing more. The L2 serves its part of the footprint, DRAM the rest."""
+    """Cycles of a miss that other warps' work does not hide, in the block with the most global
+    accesses (inner loops weighing more). The L2 serves its part of the footprint, DRAM the rest."""
+    weights = [t.global_accesses * _LOOP_WEIGHT**d for t, d in zip(timings, depths, strict=True)]
+    hot = max(range(len(weights)), key=weights.__getitem__)
+    if not weights[hot]:
+        return 0
     latency = profile.latency
     in_dram = max(0.0, 1.0 - profile.l2_bytes / footprint) if footprint else 0.0
     missed = latency["l2"] + (latency["dram"] - latency["l2"]) * in_dram - latency["l1"]
-    weights = [t.global_accesses * _LOOP_WEIGHT**d for t, d in zip(timings, depths, strict=True)]
-    exposed = [max(0.0, missed - timing.slack) for timing in timings]
-    total = sum(w * e for w, e in zip(weights, exposed, strict=True))
-    return round(total / sum(weights)) if any(weights) else 0
+    return round(max(0.0, missed - timings[hot].slack))

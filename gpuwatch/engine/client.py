@@ -1,0 +1,179 @@
+"""The screen's side of the worker process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import threading
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from types import TracebackType
+
+from gpuwatch.device.base import DeviceInfo
+from gpuwatch.engine.frame import Frame, KernelChoice, ProbeChoice, Status
+from gpuwatch.engine.mailbox import Envelope, Mailbox
+from gpuwatch.engine.messages import Answer, Known, Request, Reset, Select, Stop, Taken
+from gpuwatch.engine.options import Options
+from gpuwatch.engine.worker import serve
+from gpuwatch.errors import UserError
+
+_ASK_SECONDS = 0.15
+"""How long a worker has to stop by itself; then it is told to by SIGTERM, then killed."""
+_TERM_SECONDS = 0.2
+
+
+class WorkerClient:
+    """Implements `frame.Watch`. Starts the worker at once; create it before Textual runs."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._lock = threading.Lock()
+        self._known: Known | None = None
+        self._status = Status("starting", "starting the worker")
+        self._frame: Frame | None = None
+        self._ticket = 0
+        self._closed = False
+        self._mailbox = Mailbox()
+        self._context = multiprocessing.get_context("spawn")
+        self._start()
+
+    def __enter__(self) -> WorkerClient:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _value: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def kernels(self) -> list[KernelChoice]:
+        return list(self._known.kernels) if self._known else []
+
+    def probes(self) -> list[ProbeChoice]:
+        return list(self._known.probes) if self._known else []
+
+    def source(self) -> str:
+        return self._options.source
+
+    def device(self) -> DeviceInfo | None:
+        return self._known.device if self._known else None
+
+    def status(self) -> Status:
+        return self._status
+
+    def latest(self) -> Frame | None:
+        return self._frame
+
+    @property
+    def process_id(self) -> int | None:
+        """Of the worker."""
+        return self._process.pid
+
+    def select(self, kernel: str | None = None, probe: str | None = None) -> None:
+        with self._lock:
+            self._ticket += 1
+            self._frame = None
+            self._options = replace(
+                self._options,
+                kernel=self._options.kernel if kernel is None else kernel,
+                probe=self._options.probe if probe is None else probe,
+            )
+            self._request(Select(kernel, probe, self._ticket))
+
+    def reset(self) -> None:
+        with self._lock:
+            self._request(Reset())
+
+    def restart(self) -> None:
+        self._end_process()
+        with self._lock:
+            self._frame = None
+            self._ticket = 0
+            self._status = Status("starting", "starting the worker again")
+        self._start()
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._end_process()
+            self._mailbox.close()
+
+    def _start(self) -> None:
+        ours, theirs = self._context.Pipe()
+        self._connection: Connection = ours
+        self._process: SpawnProcess = self._context.Process(
+            target=serve, args=(self._options, theirs, self._mailbox.path), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        self._ending = False
+        self._reader = threading.Thread(
+            target=self._read, args=(ours, self._process), name="gpuwatch-reader", daemon=True
+        )
+        self._reader.start()
+
+    def _end_process(self) -> None:
+        self._ending = True
+        with self._lock:
+            self._request(Stop())
+        self._process.join(_ASK_SECONDS)
+        if self._process.is_alive():
+            self._process.terminate()
+            self._process.join(_TERM_SECONDS)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        self._reader.join()
+        self._connection.close()
+
+    def _request(self, request: Request) -> None:
+        """Sends to the worker; a worker that is gone is told of by the reader."""
+        if self._process.is_alive():
+            try:
+                self._connection.send(request)
+            except (BrokenPipeError, ConnectionResetError):
+                self._status = self._death(self._process)
+
+    def _read(self, connection: Connection, process: SpawnProcess) -> None:
+        while True:
+            try:
+                answer: Answer = connection.recv()
+            except (EOFError, OSError):
+                break
+            self._accept(answer)
+        process.join()
+        if not self._ending:
+            self._status = self._death(process)
+
+    def _accept(self, answer: Answer) -> None:
+        if isinstance(answer, Known):
+            self._known = answer
+        elif isinstance(answer, Status):
+            self._status = answer
+        else:
+            self._take(answer)
+
+    def _take(self, envelope: Envelope) -> None:
+        frame = self._mailbox.take(envelope)
+        with self._lock:
+            if envelope.ticket == self._ticket:
+                self._frame = frame
+            self._request(Taken())
+
+    def _death(self, process: SpawnProcess) -> Status:
+        code = process.exitcode
+        how = f"with status {code}"
+        if code is not None and code < 0:
+            how = f"by {signal.Signals(-code).name}"
+        return Status(
+            "failed",
+            f"the worker process ended {how}",
+            UserError(
+                f"the worker process ended {how}",
+                hint="ctrl+r starts it again with the same kernel and probe",
+                status=1,
+            ),
+        )

@@ -1,0 +1,52 @@
+"""What travels through the pipe between the screen's process and the worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuwatch.device.base import DeviceInfo
+from gpuwatch.engine.frame import KernelChoice, ProbeChoice, Status
+from gpuwatch.engine.mailbox import Envelope
+
+# ---- to the worker
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Another kernel and/or probe; frames of it carry `ticket`."""
+
+    kernel: str | None
+    probe: str | None
+    ticket: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The last frame was taken; the next may be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    pass
+
+
+Request = Select | Reset | Taken | Stop
+
+# ---- from the worker
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What can be chosen, sent once the program was compiled and captured."""
+
+    device: DeviceInfo
+    kernels: tuple[KernelChoice, ...]
+    probes: tuple[ProbeChoice, ...]
+
+
+Answer = Known | Status | Envelope

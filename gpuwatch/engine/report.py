@@ -1,0 +1,176 @@
+"""What a session saw over some launches: as JSON values and as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from gpuwatch.analysis.occupancy import SmColumns
+from gpuwatch.engine.frame import Frame
+
+_BAR_CELLS = 20
+_EDGE_ROWS = 12
+"""Rows of the warp table shown from its beginning and from its end."""
+
+
+def as_json(frame: Frame) -> dict[str, Any]:
+    """The frame as plain values; the keys are an interface: added to, never renamed.
+
+    Cycles are those of each SM's clock; `kernel_seconds` are modelled where
+    `device.modelled` says so; a figure that the probe does not record is null.
+    """
+    device = frame.device
+    result: dict[str, Any] = {
+        "kernel": frame.kernel,
+        "mangled": frame.mangled,
+        "probe": frame.probe,
+        "device": {
+            "name": device.name,
+            "kind": device.kind,
+            "profile": device.profile,
+            "sm_count": device.sm_count,
+            "modelled": device.modelled,
+        },
+        "launch": {
+            "grid": list(frame.grid),
+            "block": list(frame.block),
+            "shared_bytes": frame.shared_bytes,
+        },
+        "launches": frame.launches,
+        "blocks": frame.blocks,
+        "warps": frame.warps,
+        "records": frame.records,
+        "missing": frame.missing,
+        "dropped": frame.dropped,
+        "running_cycles_mean": frame.running_cycles_mean,
+        "idle_cycles_mean": frame.idle_cycles_mean,
+        "elapsed": _spread(frame),
+        "sm": [] if frame.sms is None else _sm_rows(frame.sms),
+        "occupancy_mean": occupancy_mean(frame),
+        "outputs_identical": frame.outputs_identical,
+        "registers": {"plain": frame.registers_plain, "probed": frame.registers_probed},
+        "kernel_seconds": {
+            "plain": frame.seconds_plain,
+            "probed": frame.seconds_probed,
+            "ratio": frame.seconds_probed / frame.seconds_plain,
+        },
+        "wall_seconds_per_launch": frame.wall_seconds_per_launch,
+        "notes": list(frame.notes),
+    }
+    if device.kind == "sim":
+        result["thread_instructions"] = frame.thread_instructions
+    return result
+
+
+def occupancy_mean(frame: Frame) -> float | None:
+    """Mean occupancy (0..1) over the SMs that ran a warp; None where no SM is recorded."""
+    if frame.sms is None or not frame.sms.warps.any():
+        return None
+    return float(frame.sms.occupancy[frame.sms.warps > 0].mean())
+
+
+def render(frame: Frame, console: Console) -> None:
+    """Prints the report as text."""
+    unit = "modelled cycles" if frame.device.modelled else "cycles"
+    _print_head(frame, console)
+    console.print()
+    console.print(f"Total Blocks: {frame.blocks}, Total Tasks: {frame.records}")
+    if frame.running_cycles_mean is not None:
+        console.print(f"Average Running Time: {frame.running_cycles_mean:.0f} ({unit})")
+    if frame.idle_cycles_mean is not None:
+        console.print(f"Average Idle Time: {frame.idle_cycles_mean:.0f} ({unit})")
+    if frame.elapsed is not None:
+        e = frame.elapsed
+        console.print(
+            f"Elapsed per warp ({unit}): min {e.min:,}  p50 {e.p50:,.0f}  p90 {e.p90:,.0f}  "
+            f"p99 {e.p99:,.0f}  max {e.max:,}"
+        )
+    if frame.sms is not None:
+        console.print()
+        console.print(_occupancy_table(frame, frame.sms))
+    elif frame.warps_table is not None:
+        console.print(f"The probe {frame.probe} records no SM: no occupancy.")
+    if frame.warps_table is not None and "warpid" in frame.warps_table.fields:
+        console.print()
+        console.print(_warp_table(frame, unit))
+
+
+def _print_head(frame: Frame, console: Console) -> None:
+    modelled = " (modelled)" if frame.device.modelled else ""
+    grid, block = ("x".join(map(str, _trimmed(shape))) for shape in (frame.grid, frame.block))
+    console.print(f"{frame.kernel}  <<<{grid}, {block}>>>", style="bold", highlight=False)
+    console.print(f"probe {frame.probe} on {frame.device.name} [{frame.device.profile}]")
+    console.print(
+        f"{frame.launches} launches, kernel {frame.seconds_probed * 1e6:,.1f} us probed, "
+        f"{frame.seconds_plain * 1e6:,.1f} us plain{modelled}, "
+        f"ratio {frame.seconds_probed / frame.seconds_plain:.3f}; "
+        f"registers {frame.registers_plain} plain, {frame.registers_probed} probed"
+    )
+    same = {True: "identical", False: "DIFFERENT", None: "not compared"}[frame.outputs_identical]
+    console.print(
+        f"outputs {same} (probed against plain); records {frame.records:,}, "
+        f"missing {frame.missing:,}, dropped {frame.dropped:,}",
+        style="red" if frame.outputs_identical is False or frame.missing or frame.dropped else "",
+    )
+    for note in frame.notes:
+        console.print(f"note: {note}")
+
+
+def _trimmed(shape: tuple[int, int, int]) -> tuple[int, ...]:
+    return shape if shape[2] > 1 else shape[:2]
+
+
+def _spread(frame: Frame) -> dict[str, float] | None:
+    if frame.elapsed is None:
+        return None
+    names = ("min", "p50", "p90", "p99", "max", "mean")
+    return {name: getattr(frame.elapsed, name) for name in names}
+
+
+def _sm_rows(sms: SmColumns) -> list[dict[str, float]]:
+    names = ("sm", "blocks", "warps", "occupancy", "busy_cycles", "idle_cycles")
+    columns = [getattr(sms, name).tolist() for name in names]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _occupancy_table(frame: Frame, sms: SmColumns) -> Table:
+    mean = occupancy_mean(frame) or 0.0
+    table = Table(title=f"SM occupancy, mean {mean:.1%}", title_justify="left", box=None)
+    for name in ("SM", "blocks", "warps", "occupancy", "busy cycles", "idle cycles"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for row in _sm_rows(sms):
+        cells = round(row["occupancy"] * _BAR_CELLS)
+        table.add_row(
+            str(row["sm"]),
+            f"{row['blocks']:,}",
+            f"{row['warps']:,}",
+            f"{row['occupancy']:.1%}",
+            f"{row['busy_cycles']:,}",
+            f"{row['idle_cycles']:,}",
+            "#" * cells,
+        )
+    return table
+
+
+def _warp_table(frame: Frame, unit: str) -> Table:
+    columns = frame.warps_table
+    if columns is None:
+        raise ValueError("the frame has no warp table")
+    order = columns.start.argsort(kind="stable")
+    rows = order if len(order) <= 2 * _EDGE_ROWS else [*order[:_EDGE_ROWS], *order[-_EDGE_ROWS:]]
+    table = Table(title=f"Warps in order of start ({unit})", title_justify="left", box=None)
+    for name in ("Warp ID", "Elapsed Cycles(avg)", "Count", "Start(first)"):
+        table.add_column(name, justify="right")
+    for place, row in enumerate(rows):
+        if place == _EDGE_ROWS and len(order) > 2 * _EDGE_ROWS:
+            table.add_row("...", "", "", "")
+        table.add_row(
+            str(columns.warp[row]),
+            f"{columns.average[row]:.2f}",
+            str(columns.count[row]),
+            str(columns.start[row]),
+        )
+    return table

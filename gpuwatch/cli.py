@@ -16,13 +16,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from gpuwatch import __version__
 from gpuwatch.doctor import doctor
 from gpuwatch.engine import report
+from gpuwatch.engine.choices import probe_choices
 from gpuwatch.engine.client import WorkerClient
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.session import Session
 from gpuwatch.errors import UserError
 from gpuwatch.instrument import weave
 from gpuwatch.probe import load
-from gpuwatch.probe.catalogue import folder, presets
+from gpuwatch.probe.catalogue import folder
 from gpuwatch.tui.app import run_app
 
 DESCRIPTION = "A live view inside a running CUDA kernel, on a GPU or on a simulated one."
@@ -84,7 +85,7 @@ def _base_parser(command: str) -> argparse.ArgumentParser:
 def _source_parser(command: str) -> argparse.ArgumentParser:
     parser = _base_parser(command)
     add = parser.add_argument
-    add("source", metavar="SOURCE", help="a .cu file with a main(); shipped ones by name")
+    add("source", metavar="SOURCE", help="a .cu file with a main(), or a shipped one by name")
     add("-k", "--kernel", default="", help="a kernel's name, or a part that only one has")
     add("-p", "--probe", default="block_sched", help="a preset or a probe file")
     add("-d", "--device", default="auto", help="auto, sim, sim:a10, sim:h200, sim:t4, cuda, cuda:N")
@@ -201,7 +202,7 @@ def _kernels(given: argparse.Namespace) -> int:
 
 
 def _probes(given: argparse.Namespace) -> int:
-    rows = [{"key": key, "name": name, "title": load(name).title} for key, name, _path in presets()]
+    rows = [asdict(choice) for choice in probe_choices()]
     if given.json:
         print(json.dumps(rows, indent=2))
         return 0

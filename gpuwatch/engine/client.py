@@ -11,8 +11,9 @@ from multiprocessing.context import SpawnProcess
 from types import TracebackType
 
 from gpuwatch.device.base import DeviceInfo
+from gpuwatch.engine.choices import probe_choices
 from gpuwatch.engine.frame import Frame, KernelChoice, ProbeChoice, Status
-from gpuwatch.engine.mailbox import Envelope, Mailbox
+from gpuwatch.engine.mailbox import Envelope, Mailbox, MemoryLog
 from gpuwatch.engine.messages import Answer, Known, Request, Reset, Select, Stop, Taken
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.worker import serve
@@ -24,17 +25,22 @@ _TERM_SECONDS = 0.2
 
 
 class WorkerClient:
-    """Implements `frame.Watch`. Starts the worker at once; create it before Textual runs."""
+    """Implements `frame.Watch`. Starts the worker at once; create it before Textual runs.
+
+    Raises UserError for a probe that cannot be read.
+    """
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._lock = threading.Lock()
         self._known: Known | None = None
+        self._probes = probe_choices(options.probe)
         self._status = Status("starting", "starting the worker")
         self._frame: Frame | None = None
         self._ticket = 0
         self._closed = False
         self._mailbox = Mailbox()
+        self._log = MemoryLog()
         self._context = multiprocessing.get_context("spawn")
         self._start()
 
@@ -53,7 +59,7 @@ class WorkerClient:
         return list(self._known.kernels) if self._known else []
 
     def probes(self) -> list[ProbeChoice]:
-        return list(self._known.probes) if self._known else []
+        return list(self._probes)
 
     def source(self) -> str:
         return self._options.source
@@ -100,12 +106,15 @@ class WorkerClient:
             self._closed = True
             self._end_process()
             self._mailbox.close()
+            self._log.close()
 
     def _start(self) -> None:
         ours, theirs = self._context.Pipe()
         self._connection: Connection = ours
         self._process: SpawnProcess = self._context.Process(
-            target=serve, args=(self._options, theirs, self._mailbox.path), daemon=True
+            target=serve,
+            args=(self._options, theirs, self._mailbox.path, self._log.path),
+            daemon=True,
         )
         self._process.start()
         theirs.close()
@@ -173,6 +182,7 @@ class WorkerClient:
             f"the worker process ended {how}",
             UserError(
                 f"the worker process ended {how}",
+                detail=self._log.tail(),
                 hint="ctrl+r starts it again with the same kernel and probe",
                 status=1,
             ),

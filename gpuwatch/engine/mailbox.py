@@ -64,6 +64,30 @@ class MailboxWriter:
         return Envelope(ticket, small, tuple(places))
 
 
+class MemoryLog:
+    """What the worker's libraries print, kept by the owner for when the worker dies."""
+
+    def __init__(self) -> None:
+        self._file = os.memfd_create("gpuwatch-log")
+        self.path = f"/proc/{os.getpid()}/fd/{self._file}"
+
+    def tail(self, most: int = 2000) -> str:
+        """Its last `most` bytes as text."""
+        size = os.fstat(self._file).st_size
+        return os.pread(self._file, most, max(0, size - most)).decode(errors="replace")
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def redirect_output(path: str) -> None:
+    """Sends this process's stdout and stderr to the log at `path`."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    os.close(file)
+
+
 def _write_all(file: int, raw: memoryview, at: int) -> None:
     while raw.nbytes:
         written = os.pwrite(file, raw, at)

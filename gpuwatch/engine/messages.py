@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuwatch.device.base import DeviceInfo
-from gpuwatch.engine.frame import KernelChoice, ProbeChoice, Status
+from gpuwatch.engine.frame import KernelChoice, Status
 from gpuwatch.engine.mailbox import Envelope
 
 # ---- to the worker
@@ -46,7 +46,6 @@ class Known:
 
     device: DeviceInfo
     kernels: tuple[KernelChoice, ...]
-    probes: tuple[ProbeChoice, ...]
 
 
 Answer = Known | Status | Envelope

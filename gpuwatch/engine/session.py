@@ -8,12 +8,11 @@ from collections import deque
 from gpuwatch.device import open_device
 from gpuwatch.device.base import DeviceInfo, RunResult
 from gpuwatch.engine.attach import PlainKernel, ProbedKernel, load_plain, load_probed
-from gpuwatch.engine.frame import Frame, KernelChoice, ProbeChoice
+from gpuwatch.engine.frame import Frame, KernelChoice
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.program import Progress, WatchedProgram
 from gpuwatch.engine.readings import MapReader
 from gpuwatch.probe import load
-from gpuwatch.probe.catalogue import presets
 
 _PLAIN_EVERY = 16
 """On a GPU one launch in so many is plain, so that the ratio is of like with like."""
@@ -54,14 +53,6 @@ class Session:
 
     def kernels(self) -> list[KernelChoice]:
         return self.program.kernels()
-
-    def probes(self) -> list[ProbeChoice]:
-        """The presets in the order of their keys, then the user's own file if one was named."""
-        choices = [ProbeChoice(name, load(name).title, key) for key, name, _path in presets()]
-        own = self._options.probe
-        if own not in {choice.name for choice in choices}:
-            choices.append(ProbeChoice(own, load(own).title, 0))
-        return choices
 
     def prepare(self) -> None:
         """Attaches the kernel and the probe that the options name."""

@@ -6,10 +6,11 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from gpuwatch.engine.frame import Status
-from gpuwatch.engine.mailbox import MailboxWriter
+from gpuwatch.engine.mailbox import MailboxWriter, redirect_output
 from gpuwatch.engine.messages import Answer, Known, Request, Reset, Select, Stop, Taken
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.session import Session
@@ -18,12 +19,14 @@ from gpuwatch.errors import UserError
 _FRAME_SECONDS = 1 / 60
 
 
-def serve(options: Options, connection: Connection, mailbox_path: str) -> None:
+def serve(options: Options, connection: Connection, mailbox_path: str, log_path: str) -> None:
     """Runs until told to stop or until the screen's process is gone.
 
+    What libraries print goes to the log at `log_path`, not over the screen.
     SIGINT is the screen's to decide; SIGTERM unwinds, so that temporary files and running
     compilers are cleaned up.
     """
+    redirect_output(log_path)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     worker = _Worker(options, connection, mailbox_path)
@@ -62,7 +65,7 @@ class _Worker:
     def _prepare(self) -> None:
         session = Session(self._options, self._tell_progress)
         self._session = session
-        self._send(Known(session.info, tuple(session.kernels()), tuple(session.probes())))
+        self._send(Known(session.info, tuple(session.kernels())))
         session.prepare()
         self._go_on()
 
@@ -112,8 +115,7 @@ class _Worker:
             raise UserError("the worker has no device", hint="restart it with ctrl+r", status=1)
         return self._session
 
-    def _attempt(self, action: object) -> None:
-        assert callable(action)
+    def _attempt(self, action: Callable[[], None]) -> None:
         try:
             action()
         except UserError as problem:

@@ -103,8 +103,7 @@ class OperandReader:
             case "!":
                 self.cursor.next()
                 return Negated(self.register())
-            case _:
-                self.cursor.unexpected("an operand")
+        return self.cursor.unexpected("an operand")
 
     def _enclosed(self, closing: str) -> tuple[Operand, ...]:
         self.cursor.next()

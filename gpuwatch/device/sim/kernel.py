@@ -142,8 +142,8 @@ class SimKernel:
         self._block = aligned(LaunchField.COSTS + 8 * len(costs.blocks))
         self._put(np.int32, LaunchField.BLOCK, *launch.block, *launch.grid)
         self._put(np.int64, LaunchField.ARENA_DELTA, self._arena.delta, self._arena.size)
-        self._put(np.int64, LaunchField.WAVEFRONT_CYCLES, costs.wavefront, costs.miss, costs.conflict,
-                  costs.atomic, costs.barrier)  # fmt: skip
+        modelled = (costs.wavefront, costs.miss, costs.conflict, costs.atomic, costs.barrier)
+        self._put(np.int64, LaunchField.WAVEFRONT_CYCLES, *modelled)
         self._put(np.int32, LaunchField.SM_COUNT, self._profile.sm_count)
         self._put(np.float64, LaunchField.TIMER_SCALE, 1e9 / self._profile.clock_hz)
         self._put(np.int64, LaunchField.SHARED_BYTES, shared)

@@ -26,8 +26,9 @@ def resident_blocks(
     """Blocks per SM for `registers` a thread and `shared_bytes` (static and dynamic) a block.
 
     The smallest of four limits: blocks per SM; warps per SM; registers, which a warp takes in
-    `register_unit`s from one scheduler's share of the file; shared memory, in `shared_unit`s
-    with the reserved bytes added. Source: the CUDA occupancy calculator (`cuda_occupancy.h`).
+    `register_unit`s from one scheduler's share of the file (whether a block fits at all is checked
+    with its warps rounded up to `warp_unit`); shared memory, in `shared_unit`s with the reserved
+    bytes added. Source: the CUDA occupancy calculator (`cuda_occupancy.h`).
 
     Raises UserError (status 1, as the launch would fail) when not even one block fits.
     """
@@ -58,8 +59,10 @@ def _blocks_by_registers(profile: Profile, warps: int, registers: int) -> int:
     if registers == 0:
         return profile.blocks_per_sm
     per_warp = _round_up(registers * 32, profile.register_unit)
+    if per_warp * _round_up(warps, profile.warp_unit) > profile.registers_per_sm:
+        return 0
     warps_per_scheduler = profile.registers_per_sm // profile.schedulers // per_warp
-    return warps_per_scheduler * profile.schedulers // _round_up(warps, profile.warp_unit)
+    return warps_per_scheduler * profile.schedulers // warps
 
 
 def _blocks_by_shared(profile: Profile, shared_bytes: int) -> int:

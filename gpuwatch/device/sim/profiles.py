@@ -86,7 +86,7 @@ class Profile:
     register_unit: int
     """A warp's registers are allocated in multiples of this many."""
     warp_unit: int
-    """A block's warps are counted in multiples of this when registers are allocated."""
+    """A block's warps are rounded up to this when its registers are checked to fit."""
     shared_per_sm: int
     shared_reserved: int
     """Shared memory of each block that the system keeps."""

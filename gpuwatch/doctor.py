@@ -20,7 +20,7 @@ def doctor(console: Console) -> int:
     needed = [
         _line(console, "toolchain", _toolchain),
         _line(console, "host compiler", _host_compiler),
-        _line(console, "simulated GPU", lambda: open_device("sim")[0].info.name),
+        _line(console, "simulated GPU", lambda: _name_of("sim")),
     ]
     for what, check in (("NVIDIA driver", _driver), ("PyCUDA and GPUs", _gpus)):
         _line(console, what, check)
@@ -55,5 +55,12 @@ def _driver() -> str:
 
 
 def _gpus() -> str:
-    names = [open_device(f"cuda:{index}")[0].info.name for index in range(device_count())]
+    names = [_name_of(f"cuda:{index}") for index in range(device_count())]
     return ", ".join(f"cuda:{index} {name}" for index, name in enumerate(names)) or "no GPU"
+
+
+def _name_of(spec: str) -> str:
+    device, _note = open_device(spec)
+    name = device.info.name
+    device.close()
+    return name

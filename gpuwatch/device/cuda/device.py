@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ class CudaDevice:
         self._handle = driver.Device(index)
         self._context = self._handle.retain_primary_context()
         self._context.push()
+        # PyCUDA aborts the process when a context is still pushed at its end.
+        atexit.register(self._leave)
         self._memory: tuple[Launch, LaunchMemory] | None = None
         self._answers = _answers(driver, self._handle)
         major, minor = self._handle.compute_capability()
@@ -66,6 +69,10 @@ class CudaDevice:
         if self._memory is not None:
             self._memory[1].close()
             self._memory = None
+        atexit.unregister(self._leave)
+        self._leave()
+
+    def _leave(self) -> None:
         self._context.pop()
         self._context.detach()
 

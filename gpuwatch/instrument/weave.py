@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterable, Iterator
 
 from gpuwatch.errors import UserError
-from gpuwatch.instrument import exits, lower, text
+from gpuwatch.instrument import calls, exits, lower, text
 from gpuwatch.instrument.code import CLASS, DECLARED, Code, Temporaries
 from gpuwatch.instrument.edits import Edits
+from gpuwatch.instrument.exposure import exposed, leading_clock, written
 from gpuwatch.instrument.layout import field_offsets
 from gpuwatch.instrument.model import Site, Woven
 from gpuwatch.instrument.names import Names
 from gpuwatch.instrument.scene import Scene, Shared
 from gpuwatch.instrument.values import literal
-from gpuwatch.probe.model import Action, Assign, Helper, If, Probe, Program, Save
+from gpuwatch.probe.model import Action, If, Probe, Program, Save
 from gpuwatch.ptx.model import (
     Directive,
     Function,
@@ -91,6 +92,7 @@ class _Weaver:
         self._sites: list[Site] = []
         self._before = [probe for probe in program.probes if probe.before]
         self._after = [probe for probe in program.probes if not probe.before]
+        self._exposed = exposed((*self._before, *self._after))
         self._departed = 2 * len(program.maps)
 
     def weave(self) -> Woven:
@@ -115,8 +117,14 @@ class _Weaver:
             maps=self._program.maps,
             sites=tuple(self._sites),
             inserted_lines=added,
+            notes=tuple(self._notes()),
             counts_departures=counts,
         )
+
+    def _notes(self) -> Iterator[str]:
+        if self._after:
+            for name in calls.exiting(self._module, self._function):
+                yield f"threads that exit inside the function {name} are not recorded"
 
     def _declare_pointers(self, buffers: int) -> None:
         if not buffers:
@@ -148,19 +156,19 @@ class _Weaver:
         return Scene(self._shared, probe, index, instruction)
 
     def _enter(self, first: Statement | None) -> list[str]:
-        """The entry: a leading clock read, then initial values, then the rest."""
+        """The entry: a leading clock read, then the initial values that are needed, then the
+        rest."""
         code = self._code()
         bodies = [(self._scene(probe, first), probe.body) for probe in self._before]
         read: set[str] = set()
-        if bodies and bodies[0][1]:
+        if bodies:
             scene, body = bodies[0]
-            start = body[0]
-            if isinstance(start, Assign) and start.value in (Helper("clock"), Helper("time")):
-                lower.act(code, scene, [start])
-                read.add(start.target)
-                bodies[0] = scene, body[1:]
+            leading, rest = leading_clock(body)
+            lower.act(code, scene, leading)
+            read = written(leading)
+            bodies[0] = scene, rest
         for register in self._program.registers:
-            if register.name not in read:
+            if register.name in self._exposed - read:
                 value = self._shared.registers[register.name]
                 initial = literal(register.initial, register.type)
                 code.emit(f"mov.{register.type} \t{value.text}, {initial}")

@@ -24,13 +24,15 @@ def syntax_tree(source: SourceText) -> ast.Module:
         lines = source.text.splitlines()
         text = lines[line - 1] if 0 < line <= len(lines) else ""
         at = Location(source.file, max(line, 1), max(column, 1), text)
-        raise mistake(f"this is not Python: {error.msg}", at, "correct the syntax")
+        raise mistake(f"this is not Python: {error.msg}", at, "correct the syntax") from error
     except ValueError as error:
         raise mistake(
             f"this is not Python text: {error}", source.at(0), "save the file as plain UTF-8"
-        )
-    except (RecursionError, MemoryError):
-        raise mistake("the file is nested too deeply", source.at(0), "split long expressions")
+        ) from error
+    except (RecursionError, MemoryError) as error:
+        raise mistake(
+            "the file is nested too deeply", source.at(0), "split long expressions"
+        ) from error
 
 
 class Syntax:

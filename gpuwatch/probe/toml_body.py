@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import replace
 
 from gpuwatch.errors import Location, UserError
 from gpuwatch.probe.language import SAVE_WORDS, SPECIAL_HELPERS
@@ -15,11 +14,10 @@ from gpuwatch.ptx.model import Instruction, RegisterDeclaration, Statement
 
 Declarations = tuple[tuple[str, str, int], ...]
 
-_COMMENT = re.compile(r"//[^\n]*|/\*[\s\S]*?\*/")
-_NOT_BREAK = re.compile(r"[^\n]")
+_SKIPPED = re.compile(r"(?:\s|//[^\n]*|/\*[\s\S]*?\*/)+")
 _SAVE = re.compile(
-    r"(?:@\s*(?P<negated>!?)\s*(?P<guard>[%$\w]+)\s+)?"
-    r"\bSAVE\s*\[\s*(?P<map>[^\s\[\]]+)\s*\]\s*\{(?P<values>[^{}]*)\}\s*;?"
+    r"(?:@ ?(?P<negated>!?)\s?(?P<guard>[%$\w]+)\s)?"
+    r"\bSAVE\s?\[\s?(?P<map>[^\s\[\]]+)\s?\]\s?\{(?P<values>[^{}]*)\}\s?;?"
 )
 _SAVE_WORD = re.compile(r"\bSAVE\b")
 _SAVE_HINT = "write SAVE [ map ] { %NR0, %NR1 };"
@@ -27,96 +25,84 @@ _REGISTER = re.compile(r"%[A-Za-z_$][\w$]*(?:\.[xyzw])?")
 _NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]{1,16}|\d{1,19})")
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """A save with the offset of its text in the file."""
-
-    start: int
-    action: Action
-
-
 def read_body(
     source: SourceText, text: str, start: int, end: int
 ) -> tuple[tuple[Action, ...], Declarations]:
     """The actions of a probe text, and the registers that it declares.
 
-    `text` is the value, `start`..`end` the span that it was read from. Places are exact where
-    the two agree; a text with escapes is placed at its beginning.
+    `text` is the value, `start`..`end` the span of the file that it was read from. Places are
+    exact where the two agree; all of a text with escapes is placed at its beginning.
     """
-    written = source.text[start:end].replace("\r\n", "\n")
-    reader = _BodyReader(source, start) if written == text else _BodyReader(source, start, text)
-    return reader.read(start, end)
+    return _BodyReader(source, text, start, source.text[start:end] == text).read()
 
 
 class _BodyReader:
-    """Reads the text in a copy of the file in which all else is blank: offsets stay right."""
+    """Reads the code of a text, in which one blank or line break stands for each run of white
+    space and comments; `_origin` is where each character of the code stands in the text."""
 
-    def __init__(self, source: SourceText, start: int, escaped: str | None = None) -> None:
+    def __init__(self, source: SourceText, text: str, start: int, exact: bool) -> None:
         self._source = source
         self._start = start
-        self._escaped = escaped
+        self._exact = exact
+        self._declarations: list[tuple[str, str, int]] = []
+        pieces: list[str] = []
+        self._origin: list[int] = []
+        position = 0
+        for match in _SKIPPED.finditer(text):
+            pieces += [text[position : match.start()], "\n" if "\n" in match[0] else " "]
+            self._origin += range(position, match.start() + 1)
+            position = match.end()
+        pieces.append(text[position:])
+        self._origin += range(position, len(text) + 1)
+        self._code = "".join(pieces)
 
-    def read(self, start: int, end: int) -> tuple[tuple[Action, ...], Declarations]:
-        whole = self._source.text
-        if self._escaped is None:
-            text = _blank(whole[:start]) + whole[start:end] + _blank(whole[end:])
-        else:
-            text = self._escaped
-        code = _COMMENT.sub(lambda match: _blank(match[0]), text)
-        saves = [_Placed(m.start(), self._save(m)) for m in _SAVE.finditer(code)]
-        code = _SAVE.sub(lambda match: _blank(match[0]), code)
-        if rest := _SAVE_WORD.search(code):
-            raise mistake("this SAVE is not complete", self._at(rest.start()), _SAVE_HINT)
-        statements, declarations = self._statements(code)
-        return self._actions(code, statements, saves), declarations
+    def read(self) -> tuple[tuple[Action, ...], Declarations]:
+        actions: list[Action] = []
+        position = 0
+        for match in _SAVE.finditer(self._code):
+            actions += self._run(position, match.start())
+            actions.append(self._save(match))
+            position = match.end()
+        actions += self._run(position, len(self._code))
+        return tuple(actions), tuple(self._declarations)
 
     def _at(self, offset: int) -> Location:
-        return self._source.at(offset if self._escaped is None else self._start)
+        """The place in the file of a character of the code."""
+        return self._source.at(self._start + self._origin[offset] * self._exact)
 
-    def _statements(self, code: str) -> tuple[list[Instruction], Declarations]:
+    def _run(self, start: int, end: int) -> list[Action]:
+        """The statements between two saves: one action, none if only declarations."""
+        code = self._code[start:end]
+        if save := _SAVE_WORD.search(code):
+            raise mistake("this SAVE is not complete", self._at(start + save.start()), _SAVE_HINT)
+        instructions = []
+        for statement in self._statements(code, start):
+            if isinstance(statement, Instruction):
+                instructions.append(statement)
+            elif isinstance(statement, RegisterDeclaration):
+                self._declarations += [(statement.type, *name) for name in statement.names]
+            else:
+                raise mistake(
+                    f"a probe cannot hold a {type(statement).__name__.lower()}",
+                    self._at(start + statement.start),
+                    "a probe holds .reg declarations, instructions and SAVE lines",
+                )
+        return [self._ptx(code, instructions, start)] if instructions else []
+
+    def _statements(self, code: str, start: int) -> list[Statement]:
         try:
             found = parse_fragment(code, self._source.file)
-            instructions = [one for one in found if isinstance(one, Instruction)]
-            for instruction in instructions:
-                _ = instruction.operands  # read here, so that a mistake in them shows here
+            for statement in found:
+                if isinstance(statement, Instruction):
+                    _ = statement.operands  # read here, so that a mistake in them shows here
         except UserError as error:
-            if error.at is None:
-                raise
-            line, column = error.at.line, error.at.column
-            lines = code.split("\n")[: line - 1]
-            offset = sum(len(one) + 1 for one in lines) + column - 1
-            raise mistake(error.message, self._at(offset), error.hint) from error
-        declarations = [one for one in found if isinstance(one, RegisterDeclaration)]
-        for statement in found:
-            if not isinstance(statement, Instruction | RegisterDeclaration):
-                raise self._refused(statement)
-        return instructions, tuple(
-            [(one.type, name, count) for one in declarations for name, count in one.names]
-        )
+            at = error.at or Location(self._source.file, 1)
+            before = code.split("\n")[: at.line - 1]
+            offset = sum(len(line) + 1 for line in before) + at.column - 1
+            raise mistake(error.message, self._at(start + offset), error.hint) from error
+        return found
 
-    def _refused(self, statement: Statement) -> UserError:
-        return mistake(
-            f"a probe cannot hold a {type(statement).__name__.lower()}",
-            self._at(statement.start),
-            "a probe holds .reg declarations, instructions and SAVE lines",
-        )
-
-    def _actions(
-        self, code: str, instructions: list[Instruction], saves: list[_Placed]
-    ) -> tuple[Action, ...]:
-        """Saves, and the runs of instructions between them, in the order of the text."""
-        actions: list[Action] = []
-        items: list[Instruction | _Placed] = sorted(
-            [*instructions, *saves], key=lambda item: item.start
-        )
-        for is_save, run in groupby(items, key=lambda item: isinstance(item, _Placed)):
-            if is_save:
-                actions += [item.action for item in run if isinstance(item, _Placed)]
-            else:
-                actions.append(self._ptx(code, [i for i in run if isinstance(i, Instruction)]))
-        return tuple(actions)
-
-    def _ptx(self, code: str, run: list[Instruction]) -> Ptx:
+    def _ptx(self, code: str, run: list[Instruction], start: int) -> Ptx:
         lines: list[str] = []
         moved: list[Instruction] = []
         length = 0
@@ -133,7 +119,7 @@ class _BodyReader:
             )
             lines.append(line)
             length += len(line) + 1
-        places = tuple([self._at(instruction.start) for instruction in run])
+        places = tuple([self._at(start + instruction.start) for instruction in run])
         return Ptx("\n".join(lines), tuple(moved), at=places[0], places=places)
 
     def _save(self, match: re.Match[str]) -> Action:
@@ -162,10 +148,6 @@ class _BodyReader:
         raise mistake(
             f"{text!r} cannot be saved", self._at(offset), "save registers: " + _SAVE_HINT[6:]
         )
-
-
-def _blank(text: str) -> str:
-    return _NOT_BREAK.sub(" ", text)
 
 
 def declare(actions: tuple[Action, ...], declarations: Declarations) -> tuple[Action, ...]:

@@ -28,7 +28,7 @@ def parse_toml(text: str, source: str) -> Program:
 
     `[probe.X]` with both `before` and `after` gives two probes named X, which share registers.
     """
-    read_from = SourceText(source, text)
+    read_from = SourceText(source, text.replace("\r\n", "\n"))  # as TOML values have them
     return _FileReader(read_from, _document(read_from)).program()
 
 
@@ -41,8 +41,8 @@ def _document(source: SourceText) -> Table:
         at = source.at(len(source.text.rstrip()) if match else 0)
         if match and match[1]:
             line, column = int(match[1]), int(match[2])
-            lines = source.text.replace("\r\n", "\n").split("\n")
-            at = Location(source.file, line, column, lines[line - 1].rstrip("\r"))
+            lines = source.text.split("\n")
+            at = Location(source.file, line, column, lines[line - 1])
         message = _PLACE.sub("", message)
         raise mistake(f"this is not TOML: {message}", at, "correct the syntax") from error
     except RecursionError as error:

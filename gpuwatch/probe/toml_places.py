@@ -40,7 +40,7 @@ class Places:
 
     def __init__(self, source: SourceText) -> None:
         self.source = source
-        self._text = source.text.replace("\r\n", " \n")
+        self._text = source.text
         self._found: dict[Path, Place] = {}
         self._scan()
 
@@ -55,7 +55,8 @@ class Places:
         return self.source.at(self.of(*path).key)
 
     def _scan(self) -> None:
-        text, table, position = self._text, (), 0
+        text, position = self._text, 0
+        table: Path = ()
         while position < len(text):
             end = text.find("\n", position)
             end = len(text) if end < 0 else end
@@ -67,8 +68,8 @@ class Places:
                 for length in range(1, len(parts := _parts(match[1])) + 1):
                     place = Place(match.start(1), start, stop)
                     self._found.setdefault((*table, *parts[:length]), place)
-                end = max(behind, text.find("\n", behind))
-                end = len(text) if text.find("\n", behind) < 0 else end
+                end = text.find("\n", behind)
+                end = len(text) if end < 0 else end
             position = end + 1
 
     def _value(self, position: int, line_end: int) -> tuple[int, int, int]:
@@ -76,8 +77,9 @@ class Places:
         if match := _STRING.match(self._text, position):
             start, end = match.span(match.lastgroup or 0)
             multiline = match.lastgroup in ("basic", "literal")
-            skipped = re.compile(r" ?\n").match(self._text, start, end) if multiline else None
-            return skipped.end() if skipped else start, end, match.end()
+            # A line break right behind the opening quotes is not part of the value.
+            leads = multiline and self._text.startswith("\n", start)
+            return start + leads, end, match.end()
         if self._text[position : position + 1] not in ("[", "{"):
             return position, line_end, line_end
         depth, at = 0, position

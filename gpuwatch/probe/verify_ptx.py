@@ -20,12 +20,13 @@ from gpuwatch.ptx.model import (
     Vector,
 )
 
-COMPUTING = frozenset(
-    """mov cvt add sub mul mad mul24 mad24 sad div rem abs neg min max fma rcp sqrt rsqrt sin cos
-    ex2 lg2 tanh copysign testp popc clz bfind fns brev bfe bfi bmsk szext dp4a dp2a and or xor
-    not cnot lop3 shf shl shr prmt set setp selp slct isspacep cvta activemask match vote shfl
-    redux elect""".split()
-)
+COMPUTING = frozenset({
+    "mov", "cvt", "add", "sub", "mul", "mad", "mul24", "mad24", "sad", "div", "rem", "abs", "neg",
+    "min", "max", "fma", "rcp", "sqrt", "rsqrt", "sin", "cos", "ex2", "lg2", "tanh", "copysign",
+    "testp", "popc", "clz", "bfind", "fns", "brev", "bfe", "bfi", "bmsk", "szext", "dp4a", "dp2a",
+    "and", "or", "xor", "not", "cnot", "lop3", "shf", "shl", "shr", "prmt", "set", "setp", "selp",
+    "slct", "isspacep", "cvta", "activemask", "match", "vote", "shfl", "redux", "elect",
+})  # fmt: skip
 """Opcodes whose only effect is on their first operand (PTX ISA 9.0, "Instruction Set")."""
 
 _STORES = "a probe writes memory with SAVE only"
@@ -60,7 +61,7 @@ class OwnRegisters:
         if name in self._plain:
             return True
         numbered = _NUMBERED.match(name)
-        return bool(numbered) and int(numbered[2]) < self._counted.get(numbered[1], 0)
+        return numbered is not None and int(numbered[2]) < self._counted.get(numbered[1], 0)
 
     def advice(self, name: str) -> str:
         """What to do about a register that is none of these."""

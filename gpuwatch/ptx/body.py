@@ -35,7 +35,7 @@ _STATEMENT = re.compile(
     | (([%$A-Za-z_][\w$]*)[ \t]*:(?!:))
     | ([{{}}])
     )""",
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 
 _Place = tuple[int, int]

@@ -8,11 +8,11 @@ from typing import NamedTuple, NoReturn
 from gpuwatch.errors import Location, UserError
 
 TRIVIA_PATTERN = r"(?:\s+|//[^\n]*|/\*[\s\S]*?\*/)"
-TRIVIA = re.compile(TRIVIA_PATTERN + "*")
+TRIVIA = re.compile(TRIVIA_PATTERN + "*+", re.ASCII)
 
 _TOKEN = re.compile(
     TRIVIA_PATTERN
-    + r"""*(?:
+    + r"""*+(?:
       (?P<number>
           0[fF][0-9a-fA-F]{8}(?![\w$])
         | 0[dD][0-9a-fA-F]{16}(?![\w$])
@@ -28,8 +28,13 @@ _TOKEN = re.compile(
     | (?P<mark>[,;:{}()\[\]<>=+\-|!@])
     | (?P<end>\Z)
     )""",
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
+
+
+_TOO_LARGE = 1 << 64
+_LONGEST_NUMBER = 1000
+"""Characters of a literal; far longer ones are no numbers that anyone wrote."""
 
 
 class Token(NamedTuple):
@@ -79,7 +84,7 @@ class Cursor:
             self.fail("comment without end", at, "close it with */")
         if rest[0] == '"':
             self.fail("string without end on its line", at, 'close it with "')
-        if rest[0].isdigit():
+        if rest[0] in "0123456789":
             self.fail("malformed number", at, "PTX numbers: 12, 0x1F, 0b101, 1.5, 0f3F800000")
         self.fail(f"unexpected character {rest[0]!r}", at, "remove it; PTX text is plain ASCII")
 
@@ -118,15 +123,25 @@ class Cursor:
     def integer(self, what: str) -> int:
         """A non-negative integer literal."""
         token = self.expect_kind("number", what)
-        value = number(token.text)
+        value = self.value(token)
         if isinstance(value, float) or token.text[:2].lower() in ("0f", "0d"):
             self.fail(f"expected {what}, found {token.text}", token.start, "write a whole number")
         return value
 
+    def value(self, token: Token) -> int | float:
+        """The value of a number token; whole numbers and bit patterns have at most 64 bits."""
+        value = number(token.text) if len(token.text) <= _LONGEST_NUMBER else _TOO_LARGE
+        if isinstance(value, int) and value >= _TOO_LARGE:
+            self.fail("number too large", token.start, "literals have at most 64 bits")
+        return value
+
     def unexpected(self, wanted: str) -> NoReturn:
+        """Fails at the next token, or right behind the last one when the text ends there."""
         token = self.peek()
-        found = "the end of the text" if token.kind == "end" else repr(token.text)
-        self.fail(f"expected {wanted}, found {found}", token.start, f"write {wanted} here")
+        ended = token.kind == "end"
+        found = "the end of the text" if ended else repr(token.text)
+        at = self.position if ended else token.start
+        self.fail(f"expected {wanted}, found {found}", at, f"write {wanted} here")
 
     def location(self, offset: int) -> Location:
         at = Location.in_text(self.source, self.text, offset)

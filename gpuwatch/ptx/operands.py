@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpuwatch.ptx.lexer import Cursor, Token, is_float_literal, number
+from gpuwatch.ptx.lexer import Cursor, Token, is_float_literal
 from gpuwatch.ptx.model import (
     Address,
     Group,
@@ -19,39 +19,43 @@ from gpuwatch.ptx.model import (
 )
 
 _NAME = r"[%$A-Za-z_][\w$]*(?:\.\w+)?"
-_INTEGER = r"-?\d+(?![\w.$])"
-_LITERAL = r"0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]+\b"
+_INTEGER = r"-?\d{1,19}(?![\w.$])"
+_LITERAL = r"0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]{1,16}\b"
 _ATOM = rf"(?:{_NAME}|{_INTEGER}|{_LITERAL})"
-_PLAIN_ADDRESS = rf"\[{_NAME}(?:\+-?\d+)?\]"
+_PLAIN_ADDRESS = rf"\[{_NAME}(?:\+-?\d{{1,19}})?\]"
 _PLAIN_VECTOR = rf"\{{{_ATOM}(?:, ?{_ATOM})*\}}"
 _PLAIN = rf"(?:{_ATOM}|{_PLAIN_ADDRESS}|{_PLAIN_VECTOR})"
 
 PLAIN_LIST = rf"{_PLAIN}(?:, ?{_PLAIN})*+"
 """Pattern of an operand list that is well formed and can be read later."""
 
-_PLAIN_ONE = re.compile(_PLAIN)
-_HEAD = re.compile(r"(?:@\s*!?\s*[%$\w]+\s+)?\w+(?:(?:\.|::)\w+)*\s*")
+_PLAIN_ONE = re.compile(_PLAIN, re.ASCII)
+_HEAD = re.compile(r"(?:@\s*!?\s*[%$\w]+\s+)?\w+(?:(?:\.|::)\w+)*\s*", re.ASCII)
+_MOST_DIGITS = 9
+"""Digits of a register's number."""
+_DEEPEST = 8
+"""Levels of brackets; PTX itself has no use for more than three."""
 
 
 class OperandReader:
     """Reads operands of one function (or fragment).
 
-    `registers` holds the declared names that have no `%`; without one there, such a name is a
-    Symbol. It grows while declarations are read.
+    `registers` holds the declared names that have no `%`, with the count of `name<count>`, 0 for
+    plain ones; without one there, such a name is a Symbol. It grows while declarations are read.
     """
 
-    __slots__ = ("_known", "cursor", "registers")
+    __slots__ = ("_depth", "_known", "cursor", "registers")
 
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
-        self.registers: set[str] = set()
+        self.registers: dict[str, int] = {}
+        self._depth = 0
         self._known: dict[str, Operand] = {}
 
     def declare(self, name: str, count: int) -> None:
         """Makes a `%`-less register name known."""
         if not name.startswith("%"):
-            names = [name] if count == 0 else [f"{name}{i}" for i in range(count)]
-            self.registers.update(names)
+            self.registers[name] = count
             self._known.clear()
 
     def read_plain(self, instruction: Instruction) -> tuple[Operand, ...]:
@@ -106,23 +110,38 @@ class OperandReader:
         return self.cursor.unexpected("an operand")
 
     def _enclosed(self, closing: str) -> tuple[Operand, ...]:
-        self.cursor.next()
+        self._open()
         items = self.operands(closing)
-        self.cursor.next()
+        self._close(closing)
         return items
+
+    def _open(self) -> None:
+        bracket = self.cursor.next()
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            self.cursor.fail(
+                f"more than {_DEEPEST} brackets inside each other",
+                bracket.start,
+                "PTX operands nest no deeper than [a, {b, c}]",
+            )
+
+    def _close(self, closing: str) -> None:
+        self.cursor.expect(closing, "an operand")
+        self._depth -= 1
 
     def _bracketed(self) -> Address | Group:
         """bracketed = "[" operand [ offset ] { "," operand } "]" """
         cursor = self.cursor
-        cursor.next()
+        self._open()
         first = self.operand()
         offset = self._offset()
-        if cursor.take("]"):
+        if cursor.at("]"):
+            self._close("]")
             return self._address(first, offset)
         items: list[Operand] = [self._address(first, offset) if offset else first]
         while cursor.take(","):
             items.append(self.operand())
-        cursor.expect("]", "an address")
+        self._close("]")
         return Group(tuple(items))
 
     def _address(self, base: Operand, offset: int) -> Address:
@@ -151,7 +170,7 @@ class OperandReader:
         """literal = [ "-" ] number"""
         negative = self.cursor.take("-")
         token = self.cursor.expect_kind("number", "a number")
-        value = number(token.text)
+        value = self.cursor.value(token)
         is_float = is_float_literal(token.text)
         if not negative:
             return Immediate(token.text, value, is_float)
@@ -180,4 +199,17 @@ class OperandReader:
 
     def _is_register(self, token: Token) -> bool:
         text = token.text
-        return text[0] == "%" or text == "_" or text.split(".")[0] in self.registers
+        return text[0] == "%" or text == "_" or self._declared(text.split(".")[0])
+
+    def _declared(self, name: str) -> bool:
+        """Whether `name` is declared itself, or is a number of a declared `family<count>`."""
+        if self.registers.get(name) == 0:
+            return True
+        for digits in range(1, min(len(name), _MOST_DIGITS + 1)):
+            family, index = name[:-digits], name[-digits:]
+            if not index.isdecimal():
+                return False
+            plain = index == "0" or index[0] != "0"
+            if plain and int(index) < self.registers.get(family, 0):
+                return True
+        return False

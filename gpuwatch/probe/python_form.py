@@ -15,7 +15,7 @@ _TOP_HINT = "a probe file holds imports, CALLBACK, registers, @Map classes and @
 
 def parse_python(text: str, source: str) -> Program:
     """Reads a Python probe file; `source` is its name. Raises UserError with the place."""
-    reader = _FileReader(SourceText(source, text))
+    reader = _FileReader(SourceText.of(source, text))
     return reader.program()
 
 

@@ -20,6 +20,11 @@ class SourceText:
     file: str
     text: str
 
+    @staticmethod
+    def of(file: str, text: str) -> SourceText:
+        """With plain blanks where text copied from a web page has no-break ones."""
+        return SourceText(file, text.replace("\xa0", " "))
+
     @property
     def name(self) -> str:
         """The program's name: the file's, without folder and suffix."""

@@ -28,7 +28,7 @@ def parse_toml(text: str, source: str) -> Program:
 
     `[probe.X]` with both `before` and `after` gives two probes named X, which share registers.
     """
-    read_from = SourceText(source, text.replace("\r\n", "\n"))  # as TOML values have them
+    read_from = SourceText.of(source, text.replace("\r\n", "\n"))  # as TOML values have them
     return _FileReader(read_from, _document(read_from)).program()
 
 

@@ -42,6 +42,9 @@ REASONS = {
 }
 """Why the opcodes that people try are refused."""
 
+SINK = "_"
+"""A destination that drops what is written to it."""
+
 _NUMBERED = re.compile(r"(.*?)(0|[1-9]\d{0,5})$")
 
 
@@ -82,9 +85,9 @@ def verify_ptx(ptx: Ptx, own: OwnRegisters) -> None:
     places = ptx.places or (ptx.at,) * len(ptx.instructions)
     for instruction, at in zip(ptx.instructions, places, strict=True):
         _verify_opcode(instruction, at)
-        targets = [*_registers(instruction.operands[:1])]
+        targets = list(_registers(instruction.operands[:1]))
         for name in targets:
-            if not own.holds(name):
+            if name != SINK and not own.holds(name):
                 raise UserError(
                     f"a probe cannot write {name}, which is not its own",
                     hint=own.advice(name),
@@ -99,7 +102,7 @@ def verify_ptx(ptx: Ptx, own: OwnRegisters) -> None:
             if not own.holds(name) and not SPECIAL_REGISTER.fullmatch(name):
                 raise UserError(f"register {name} is not declared", hint=own.advice(name), at=at)
         for symbol in _symbols(instruction.operands):
-            if symbol not in SAVE_WORDS and symbol != "_":
+            if symbol not in SAVE_WORDS:
                 raise UserError(
                     f"a probe cannot use the name {symbol}",
                     hint=f"known words: {', '.join(sorted(SAVE_WORDS))}",

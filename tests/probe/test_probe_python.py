@@ -114,6 +114,11 @@ def test_scheduling_program_in_neutrinos_spelling() -> None:
     assert save.at is not None and (save.at.line, save.at.column) == (23, 5)
 
 
+def test_text_copied_from_a_web_page_has_no_break_blanks() -> None:
+    copied = NEUTRINO_STYLE.replace(" ", "\xa0")
+    assert parse_python(copied, "s.py") == parse_python(NEUTRINO_STYLE, "s.py")
+
+
 def test_accesses_program_in_neutrinos_spelling() -> None:
     program = parse_python(ACCESSES, "access.py")
     verify(program)

@@ -78,6 +78,10 @@ def test_program_of_the_articles_constructs() -> None:
     assert [(place.line, place.column) for place in run.places] == [(13, 1), (14, 1), (16, 1)]
 
 
+def test_text_copied_from_a_web_page_has_no_break_blanks() -> None:
+    assert parse_toml(LANES.replace(" ", "\xa0"), "t.toml") == parse_toml(LANES, "t.toml")
+
+
 def test_readme_spellings_and_sizes_as_text() -> None:
     program = parse_toml(
         'register = "3"\ncallback = "c.py"\n[probe.p]\nposition = "kernel"\nlevel = "thread"\n'

@@ -27,6 +27,7 @@ ALLOWED = [
     "@!%p add.u32 %t0, %t1, 4;",
     "setp.eq.u32 %p|%q, %t0, 0;",
     "mov.b64 {%t0, %t1}, %NR0;",
+    "mov.b64 {_, %t1}, %NR0;",
     "activemask.b32 %t0;",
     "match.any.sync.b64 %t0, %NR0, %t1;",
     "mov.u64 %NR0, ADDR;",

@@ -34,6 +34,18 @@ def exposed(probes: Iterable[Probe]) -> set[str]:
     return walk.found
 
 
+def set_in_some_lanes(before: Iterable[Probe], after: Iterable[Probe]) -> list[str]:
+    """Names of the registers that `before` writes under a guard only and `after` reads."""
+    walk = _Walk()
+    for probe in before:
+        walk.actions(probe.body)
+    perhaps = walk.guarded - walk.written
+    walk.found = set()
+    for probe in after:
+        walk.actions(probe.body)
+    return sorted(perhaps & walk.found)
+
+
 def written(actions: Iterable[Action]) -> set[str]:
     """Names of the registers that `actions` surely write."""
     walk = _Walk()
@@ -64,9 +76,11 @@ def _moved(instruction: Instruction, offset: int) -> Instruction:
 
 @dataclass(slots=True)
 class _Walk:
-    """`written` surely has a value here; `found` may have been read without one."""
+    """`written` surely has a value here, `guarded` in some lanes perhaps; `found` may have been
+    read without one."""
 
     written: set[str] = field(default_factory=set)
+    guarded: set[str] = field(default_factory=set)
     found: set[str] = field(default_factory=set)
 
     def actions(self, actions: Iterable[Action]) -> None:
@@ -88,17 +102,20 @@ class _Walk:
         self._read(_reads(action.test))
         before = set(self.written)
         self.actions(action.then)
-        then, self.written = self.written, before
+        then, self.written = self.written, set(before)
         self.actions(action.otherwise)
+        self.guarded |= (then ^ self.written) - before
         self.written &= then
 
     def _instruction(self, instruction: Instruction) -> None:
         """Probe texts only compute: an instruction writes its first operand and reads the rest."""
         self._read(registers(instruction.operands[1:]))
+        targets = registers(instruction.operands[:1])
         if instruction.guard is None:
-            self.written.update(registers(instruction.operands[:1]))
+            self.written.update(targets)
         else:
             self._read([instruction.guard.register])
+            self.guarded.update(targets)
 
     def _read(self, names: Iterable[str]) -> None:
         self.found.update(name for name in names if name not in self.written)

@@ -9,7 +9,7 @@ from gpuwatch.errors import UserError
 from gpuwatch.instrument import calls, exits, lower, text
 from gpuwatch.instrument.code import CLASS, DECLARED, Code, Temporaries
 from gpuwatch.instrument.edits import Edits
-from gpuwatch.instrument.exposure import exposed, leading_clock, written
+from gpuwatch.instrument.exposure import exposed, leading_clock, set_in_some_lanes, written
 from gpuwatch.instrument.layout import field_offsets
 from gpuwatch.instrument.model import Site, Woven
 from gpuwatch.instrument.names import Names
@@ -125,6 +125,21 @@ class _Weaver:
         if self._after:
             for name in calls.exiting(self._module, self._function):
                 yield f"threads that exit inside the function {name} are not recorded"
+        partial = set_in_some_lanes(
+            [probe for probe in self._before if probe.level == "warp"],
+            [probe for probe in self._after if probe.level == "warp"],
+        )
+        if partial and self._lanes_may_part():
+            yield (
+                f"only some lanes set {', '.join(partial)}; where they leave before others do, "
+                "the warp's record lacks what they held"
+            )
+
+    def _lanes_may_part(self) -> bool:
+        """Whether the kernel has several ways out, so that a warp's lanes may not leave at once."""
+        leaving = [one for one in self._body if isinstance(one, Instruction)]
+        leaving = [one for one in leaving if one.opcode in _EXITS]
+        return len(leaving) > 1 or any(one.guard for one in leaving)
 
     def _declare_pointers(self, buffers: int) -> None:
         if not buffers:

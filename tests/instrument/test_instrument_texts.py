@@ -155,6 +155,15 @@ def test_an_exit_in_a_called_function_is_told() -> None:
     assert weave(parse(CALLS), "calm", program).notes == ()
 
 
+def test_registers_that_leaving_lanes_take_along_are_told() -> None:
+    guarded, whole = parse_toml(GUARDED, "s.toml"), parse_python(LOOSE, "l.py")
+    several = parse(KERNELS["lanes return one by one"])
+    (note,) = weave(several, "k", guarded).notes
+    assert "%NR0, %tmp1;" in note
+    assert weave(several, "k", whole).notes == ()
+    assert weave(parse(BRANCHY), "k", guarded).notes == ()
+
+
 FIXTURES = Path(__file__).parent / "fixtures"
 
 

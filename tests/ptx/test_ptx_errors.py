@@ -145,11 +145,10 @@ def survives(text: str) -> None:
 
 
 MARKS = '.,;:{}()[]<>=+-|!@"\\#/\n\r\t $%_'
-WORDS = (
-    "// /* */ 0x 0f3F800000 7 1.5e3 .reg .b32 .global .loc .entry .func .param .section .file "
-    ".pragma .shared add.s32 %r1 %p1 ld::cta.v2 ret; é \u0663 \x00"
-).split(" ")
-PIECES = st.sampled_from([*MARKS, *WORDS])
+SYMBOLS = ["//", "/*", "*/", "0x", "0f3F800000", "7", "1.5e3", "é", "\u0663", "\x00"]
+DIRECTIVES = [".reg", ".b32", ".global", ".loc", ".entry", ".func", ".param", ".section", ".file"]
+WORDS = [".pragma", ".shared", "add.s32", "%r1", "%p1", "ld::cta.v2", "ret;"]
+PIECES = st.sampled_from([*MARKS, *SYMBOLS, *DIRECTIVES, *WORDS])
 
 
 @settings(max_examples=200, deadline=None)

@@ -20,7 +20,8 @@ _TOKEN = re.compile(
         | 0[bB][01]+U?(?![\w$])
         | \d+(?:\.\d*)?[eE][+-]?\d+(?![\w$])
         | \d+\.\d*(?![\w$])
-        | \d+U?(?![\w$.])
+        | \.\d+(?:[eE][+-]?\d+)?(?![\w$])
+        | (?:0[0-7]*|[1-9]\d*)U?(?![\w$.])
       )
     | (?P<word>[A-Za-z_$%][\w$]*(?:(?:\.|::)\w+)*)
     | (?P<directive>\.[A-Za-z_]\w*)
@@ -161,9 +162,7 @@ def number(text: str) -> int | float:
         return int(digits[2:], 2)
     if "." in digits or "e" in digits or "E" in digits:
         return float(digits)
-    if len(digits) > 1 and digits[0] == "0" and digits.strip("01234567") == "":
-        return int(digits, 8)
-    return int(digits)
+    return int(digits, 8 if digits[0] == "0" else 10)
 
 
 def is_float_literal(text: str) -> bool:

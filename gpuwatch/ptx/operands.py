@@ -19,10 +19,10 @@ from gpuwatch.ptx.model import (
 )
 
 _NAME = r"[%$A-Za-z_][\w$]*(?:\.\w+)?"
-_INTEGER = r"-?\d{1,19}(?![\w.$])"
+_INTEGER = r"-?(?:0|[1-9]\d{0,18})(?![\w.$])"
 _LITERAL = r"0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]{1,16}\b"
 _ATOM = rf"(?:{_NAME}|{_INTEGER}|{_LITERAL})"
-_PLAIN_ADDRESS = rf"\[{_NAME}(?:\+-?\d{{1,19}})?\]"
+_PLAIN_ADDRESS = rf"\[{_NAME}(?:\+{_INTEGER})?\]"
 _PLAIN_VECTOR = rf"\{{{_ATOM}(?:, ?{_ATOM})*\}}"
 _PLAIN = rf"(?:{_ATOM}|{_PLAIN_ADDRESS}|{_PLAIN_VECTOR})"
 

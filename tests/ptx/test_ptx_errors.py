@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuwatch.errors import UserError
 from gpuwatch.ptx import parse, parse_fragment, unparse
-from gpuwatch.ptx.model import Address, Instruction, Register, Symbol
+from gpuwatch.ptx.model import Address, Immediate, Instruction, Register, Symbol
 
 HEADER = ".version 8.5\n.target sm_86\n.address_size 64\n"
 GEMM = (Path(__file__).parent / "corpus" / "gemm.ptx").read_text()
@@ -43,6 +43,8 @@ BODY_ERRORS = {
     "vector": ("mov.b64 {%r1, %r2^;", "'}'"),
     "vector address": ("ld.u32 %r1, [{%r2}+4^];", "an address needs"),
     "number": ("mov.b32 %r1, ^12abc;", "malformed number"),
+    "octal digit": ("mov.b32 %r1, ^09;", "malformed number"),
+    "octal offset": ("ld.u32 %r1, [%rd1+^08];", "malformed number"),
     "large number": ("mov.b32 %r1, ^18446744073709551616;", "too large"),
     "huge offset": (f"ld.u32 %r1, [%rd1+^{'9' * 5000}];", "too large"),
     "signed pattern": ("mov.f32 %f1, ^-0f3F800000;", "no sign"),
@@ -126,6 +128,29 @@ def test_registers_without_percent_sign(declared: str, name: str, is_register: b
     assert isinstance(load, Instruction)
     base = Register(name) if is_register else Symbol(name)
     assert load.operands[1] == Address(base, 8)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("010", 8),
+        ("0", 0),
+        ("0x1F", 31),
+        ("0b101", 5),
+        ("7U", 7),
+        ("-12", -12),
+        ("-0x10", -16),
+        ("0f3F800000", 1065353216),
+        (".5", 0.5),
+        ("1.5e3", 1500.0),
+        ("-2.", -2.0),
+    ],
+)
+def test_literals(written: str, value: float) -> None:
+    (instruction,) = parse_fragment(f"mov.b32 %r1, {written};", "probe.toml")
+    assert isinstance(instruction, Instruction)
+    literal = instruction.operands[1]
+    assert literal == Immediate(written, value, "." in written or written[:2] == "0f")
 
 
 def survives(text: str) -> None:

@@ -74,6 +74,21 @@ def leave():
     else:
         marks.save(gl.thread_x)
 """
+TWICE = """\
+import gpuwatch.language as gl
+from gpuwatch import Map, probe
+
+
+@Map(level="warp", type="array", size=8, cap=4)
+class ends:
+    number: gl.u32
+
+
+@probe(pos="kernel", level="warp")
+def leave():
+    ends.save(1)
+    ends.save(2)
+"""
 PROGRAMS = {
     "python": parse_python(THREADS.format(size=16), "ends.py"),
     "split words": parse_python(THREADS.format(size=20), "ends.py"),
@@ -111,3 +126,11 @@ def test_saves_beyond_the_capacity_are_counted_and_dropped() -> None:
     assert probed.counts["marks"].tolist() == ([3] * 10 + [1] * 23) * 2
     assert marks.dropped == 20
     assert marks.column("number").tolist() == ([7, 8] * 10 + list(range(10, 33))) * 2
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_warp_ends_once_however_its_lanes_leave(name: str) -> None:
+    """Counted by the slot: each group of lanes that saved would add its saves."""
+    probed = run(KERNELS[name], parse_python(TWICE, "ends.py"), (2, 1, 1), (48, 1, 1), n=20)
+    assert probed.counts["ends"].tolist() == [2] * probed.warps
+    assert probed.maps["ends"].column("number").tolist() == [1, 2] * probed.warps

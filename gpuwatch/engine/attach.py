@@ -19,7 +19,8 @@ from gpuwatch.toolchain import Assembled, assemble
 
 _WARM_UP = 20
 """Launches on a GPU before times count: clocks rise, caches fill."""
-_TIMED = 20
+_PAIRS = 20
+"""Plain and probed launches in turn on a GPU, so that the first ratio is of like with like."""
 _REMEMBERED = 101
 """Launches whose kernel times the medians are taken over."""
 
@@ -43,13 +44,10 @@ class Runner:
         return statistics.median(self.times)
 
     def warm_up(self, modelled: bool) -> None:
-        """On a GPU, launches until times are steady and then some that count; on a modelled
-        device, where every launch takes the same time, one."""
-        if not modelled:
-            for _ in range(_WARM_UP):
-                self.loaded.run()
-        for _ in range(1 if modelled else _TIMED):
-            self.run()
+        """On a GPU, launches until clocks and caches are steady; a modelled device needs none."""
+        for _ in range(0 if modelled else _WARM_UP):
+            self.loaded.run()
+        self.run()
 
 
 @dataclass(slots=True)
@@ -97,8 +95,18 @@ def load_probed(
     )
     runner.warm_up(device.info.modelled)
     outputs = runner.loaded.read_buffers()
+    if not device.info.modelled:
+        _time_in_turn(plain.runner, runner)
     same = all(np.array_equal(a, b) for a, b in zip(plain.outputs, outputs, strict=True))
     return ProbedKernel(runner, program, woven, layout, same)
+
+
+def _time_in_turn(plain: Runner, probed: Runner) -> None:
+    plain.times.clear()
+    probed.times.clear()
+    for _ in range(_PAIRS):
+        plain.run()
+        probed.run()
 
 
 def _load(

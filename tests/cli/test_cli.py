@@ -1,0 +1,92 @@
+"""The command line, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuwatch import __version__
+
+SMALL = ("-d", "sim:a10", "--", "128", "128", "128")
+
+
+def _run(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gpuwatch", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=folder,
+        check=False,
+    )
+
+
+def test_the_report_as_json(tmp_path: Path) -> None:
+    done = _run("report", "gemm", "-n", "2", "--json", *SMALL, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    values = json.loads(done.stdout)
+    assert values["launches"] == 2
+    assert values["records"] == values["warps"]
+    assert values["outputs_identical"] is True
+
+
+def test_without_a_terminal_the_source_alone_prints_the_report(tmp_path: Path) -> None:
+    done = _run("kernels/gemm_tiled.cu", *SMALL, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Total Blocks: 16, Total Tasks: 512" in done.stdout
+    assert "modelled" in done.stdout
+
+
+def test_the_kernels_of_a_file() -> None:
+    done = _run("kernels", "gemm", "--json", *SMALL)
+    assert done.returncode == 0, done.stderr
+    (kernel,) = json.loads(done.stdout)
+    assert kernel["launches"] == 1
+    assert kernel["parameters"][3:] == ["int", "int", "int"]
+
+
+def test_the_presets() -> None:
+    done = _run("probes", "--json")
+    assert [row["name"] for row in json.loads(done.stdout)][:2] == ["block_sched", "warp_duration"]
+
+
+def test_the_probed_ptx() -> None:
+    done = _run("ptx", "gemm", "-p", "warp_duration", *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert ".visible .entry _Z8gemm_gpuPKfS0_Pfiii(" in done.stdout
+    assert "gpuwatch_maps" in done.stdout
+
+
+def test_the_version() -> None:
+    assert _run("--version").stdout.strip() == f"gpuwatch {__version__}"
+
+
+def test_doctor_finds_what_the_simulator_needs() -> None:
+    done = _run("doctor")
+    assert done.returncode == 0
+    assert "ok       toolchain: nvcc 13." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (("report", "no_such_file.cu"), 2, "no such file"),
+        (("report", "gemm", "-p", "no_such_probe", *SMALL), 2, "no_such_probe"),
+        (("report", "gemm", "-k", "no_such_kernel", *SMALL), 2, "matches no kernel"),
+        (("report", "gemm", "-d", "tpu"), 2, "the forms are"),
+        (("report", "gemm", "-d", "sim:tpu"), 2, "tpu"),
+        (("report", "gemm", "-n", "0"), 2, "at least 1"),
+        ((), 2, "SOURCE"),
+    ],
+)
+def test_bad_input_is_one_message_and_status(
+    arguments: tuple[str, ...], status: int, words: str
+) -> None:
+    done = _run(*arguments)
+    assert done.returncode == status
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr

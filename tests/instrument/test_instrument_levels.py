@@ -128,7 +128,16 @@ def test_saves_beyond_the_capacity_are_counted_and_dropped() -> None:
     assert marks.column("number").tolist() == ([7, 8] * 10 + list(range(10, 33))) * 2
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "early return, then a loop",
+        "negated exit",
+        "lanes return one by one",
+        "two ways out",
+        "barrier after a partial exit",
+    ],
+)
 def test_a_warp_ends_once_however_its_lanes_leave(name: str) -> None:
     """Counted by the slot: each group of lanes that saved would add its saves."""
     probed = run(KERNELS[name], parse_python(TWICE, "ends.py"), (2, 1, 1), (48, 1, 1), n=20)

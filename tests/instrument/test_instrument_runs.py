@@ -79,8 +79,8 @@ def check(probed: Probed, name: str) -> None:
     assert (records.column(SM[name]) < probed.sm_count).all()
 
 
-@pytest.mark.parametrize("probe", PROGRAMS)
 @pytest.mark.parametrize(("name", "grid", "block"), CASES)
+@pytest.mark.parametrize("probe", PROGRAMS)
 def test_each_warp_leaves_one_record(name: str, grid: Dim3, block: Dim3, probe: str) -> None:
     probed = run(KERNELS[name], PROGRAMS[probe], grid, block, n=prod(block) * 2 // 3)
     check(probed, probe)

@@ -19,7 +19,9 @@ from gpuwatch.toolchain.model import Toolchain
 from gpuwatch.toolchain.process import Finished, run
 
 RUNTIME = Path(__file__).with_name("runtime.c")
-OTHER_WAYS = "give the launch by flags (--grid, --block, --arg) or in a TOML beside the source"
+FORMAT = "capture 1"
+"""Part of the cache key: changes whenever the stored form of a Capture does."""
+OTHER_WAYS = "name a CUDA source (.cu) whose own main() launches the kernel"
 _UNDEFINED = re.compile(r"undefined reference to [`']([^']+)'")
 
 
@@ -50,7 +52,14 @@ def capture(
             f"{source.name} has no kernel", hint="name a file with a __global__ function"
         )
     base = dependencies.base_key(
-        toolchain, source, flags, RUNTIME.read_text(), module.text, repr(answers), *arguments
+        toolchain,
+        source,
+        flags,
+        FORMAT,
+        RUNTIME.read_text(),
+        module.text,
+        repr(answers),
+        *arguments,
     )
     known = dependencies.recall("capture", base)
     if known is not None:
@@ -120,7 +129,7 @@ def _read(
         raise UserError(
             f"{name} ran longer than {timeout:g} s",
             detail=done.output,
-            hint="give it smaller sizes, or a longer time limit",
+            hint="give it smaller sizes after --, or a longer time limit with --timeout",
             status=1,
         )
     found = tuple(exchange.launches(folder, kernels))
@@ -138,5 +147,5 @@ def _read(
     raise UserError(
         f"{name} launched no kernel (exit status {done.status})",
         detail=done.output,
-        hint="give it the arguments that make it launch, or " + OTHER_WAYS,
+        hint="give it, after --, the arguments that make it launch",
     )

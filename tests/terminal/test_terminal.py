@@ -1,0 +1,131 @@
+"""gpuwatch in a real terminal: started, used, ended and killed inside tmux."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.terminal,
+    pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux"),
+]
+
+ROOT = Path(__file__).resolve().parents[2]
+FAKE = [sys.executable, str(ROOT / "tests/tui/fake_program.py"), "live"]
+REAL = [sys.executable, "-m", "gpuwatch", "gemm", "-d", "sim:a10", "--no-picker", "--"]
+REAL += ["128", "128", "128"]
+DEADLINE_SECONDS = 60.0
+POLL_SECONDS = 0.1
+CHOSEN_BY_2 = " 2 warp_duration "
+"""Digit and name share one style only for the active probe; capture-pane -e shows the change."""
+
+
+class Terminal:
+    """One tmux server of its own; the shell in its pane prints the program's exit status."""
+
+    def __init__(self, folder: Path) -> None:
+        self._base = ["tmux", "-L", f"gpuwatch-test-{uuid.uuid4().hex}", "-f", "/dev/null"]
+        self._folder = folder
+        self._env = {k: v for k, v in os.environ.items() if k not in ("TMUX", "NO_COLOR")}
+        self._env |= {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
+
+    def tmux(self, *words: str) -> str:
+        done = subprocess.run(
+            [*self._base, *words],
+            env=self._env,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_SECONDS,
+        )
+        return done.stdout
+
+    def start(self, program: list[str], columns: int = 120, rows: int = 40) -> None:
+        pid_file = shlex.quote(str(self._pid_file))
+        inner = f"echo $$ > {pid_file}; exec {shlex.join(program)}"
+        shell = f'sh -c {shlex.quote(inner)}; echo "status=$?"; exec cat'
+        size = ["-x", str(columns), "-y", str(rows)]
+        self.tmux("new-session", "-d", *size, "-c", str(ROOT), shell)
+
+    def press(self, *keys: str) -> None:
+        self.tmux("send-keys", *keys)
+
+    def screen(self) -> str:
+        """The visible text, with escape sequences wherever the style changes."""
+        return self.tmux("capture-pane", "-e", "-p")
+
+    def alternate(self) -> str:
+        return self.tmux("display-message", "-p", "#{alternate_on}").strip()
+
+    def kill(self, number: signal.Signals) -> None:
+        os.kill(int(self._pid_file.read_text()), number)
+
+    def wait_for(self, *texts: str) -> str:
+        """The first screen that shows all `texts`."""
+        end = time.monotonic() + DEADLINE_SECONDS
+        while time.monotonic() < end:
+            screen = self.screen()
+            if all(text in screen for text in texts):
+                return screen
+            time.sleep(POLL_SECONDS)
+        pytest.fail(f"not all of {texts} within {DEADLINE_SECONDS:.0f} s:\n{self.screen()}")
+
+    def close(self) -> None:
+        subprocess.run(
+            [*self._base, "kill-server"], env=self._env, check=False, capture_output=True
+        )
+
+    @property
+    def _pid_file(self) -> Path:
+        return self._folder / "pid"
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    running = Terminal(tmp_path)
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+@pytest.mark.parametrize("program", [FAKE, REAL], ids=["fake", "real"])
+def test_use_and_quit(terminal: Terminal, program: list[str]) -> None:
+    terminal.start(program)
+    screen = terminal.wait_for("SM occupancy", "MODELLED")
+    assert CHOSEN_BY_2 not in screen
+    assert terminal.alternate() == "1"
+    terminal.press("2")
+    terminal.wait_for(CHOSEN_BY_2, "SM occupancy")
+    terminal.press("Space")
+    terminal.wait_for(" PAUSED ")
+    terminal.press("q")
+    terminal.wait_for("status=0")
+    assert terminal.alternate() == "0"
+
+
+@pytest.mark.parametrize("program", [FAKE, REAL], ids=["fake", "real"])
+def test_sigterm_restores_the_terminal(terminal: Terminal, program: list[str]) -> None:
+    terminal.start(program)
+    terminal.wait_for("SM occupancy")
+    terminal.kill(signal.SIGTERM)
+    terminal.wait_for("status=143")
+    assert terminal.alternate() == "0"
+
+
+def test_a_small_terminal_shows_the_size_needed(terminal: Terminal) -> None:
+    terminal.start(FAKE, 50, 12)
+    screen = terminal.wait_for("this is 50x12")
+    assert "SM occupancy" not in screen
+    terminal.press("q")
+    terminal.wait_for("status=0")

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from gpuwatch.engine.frame import Frame, Status
 from gpuwatch.tui.glyphs import Glyphs, seconds, shape, whole
 from gpuwatch.tui.keymap import Where, footer
-from gpuwatch.tui.paint import Span, as_many, spread_out, width_of
+from gpuwatch.tui.paint import Span, as_many, roomiest, spread_out, width_of
 from gpuwatch.tui.pane import Drawing, View
 from gpuwatch.tui.theme import (
     ALARM,
@@ -110,13 +110,16 @@ class Header(Drawing, Widget):
         frame = view.frame
         if frame is None:
             return []
-        groups = [
-            self._outputs(frame),
-            *self._losses(frame),
-            self._times(frame),
-            self._registers(frame),
+        checks = [self._outputs(frame), *self._losses(frame)]
+        losses = [group for group in checks if group[-1][1] is not TEXT]
+        versions = [
+            [*checks, self._times(frame), self._registers(frame, "registers")],
+            [*checks, self._times(frame, brief=True), self._registers(frame, "regs")],
+            [*checks, self._times(frame, brief=True)],
+            [*checks, self._ratio(frame)],
+            [*losses, self._ratio(frame), *checks[1:2]],
         ]
-        return [(" ", TEXT), *as_many(groups, self.size.width - 1, GAP)]
+        return [(" ", TEXT), *roomiest(versions, self.size.width - 1)]
 
     def _outputs(self, frame: Frame) -> list[Span]:
         answer = {True: ("yes", STRONG), False: (" NO ", ALARM), None: ("not yet", QUIET)}
@@ -131,22 +134,29 @@ class Header(Drawing, Widget):
             groups.append([(name + " ", QUIET), (whole(count), WRONG if count else TEXT)])
         return groups
 
-    def _times(self, frame: Frame) -> list[Span]:
-        plain, probed = frame.seconds_plain, frame.seconds_probed
+    def _times(self, frame: Frame, *, brief: bool = False) -> list[Span]:
         label = "modelled " if frame.device.modelled else "kernel "
-        ratio = f" ({self.glyphs.times}{probed / plain:.2f})" if plain > 0 else ""
+        ratio = self._ratio_text(frame)
+        bracketed = f" probed ({ratio})" if ratio else " probed"
         return [
             (label, QUIET),
-            (seconds(plain, self.glyphs), TEXT),
+            (seconds(frame.seconds_plain, self.glyphs), TEXT),
             (f" {self.glyphs.arrow} ", QUIET),
-            (seconds(probed, self.glyphs), TEXT),
-            (" probed", QUIET),
-            (ratio, STRONG),
+            (seconds(frame.seconds_probed, self.glyphs), TEXT),
+            (f" {ratio}" if brief else bracketed, STRONG if brief else QUIET),
         ]
 
-    def _registers(self, frame: Frame) -> list[Span]:
+    def _ratio(self, frame: Frame) -> list[Span]:
+        return [("time ", QUIET), (self._ratio_text(frame), STRONG)]
+
+    def _ratio_text(self, frame: Frame) -> str:
+        """Probed time over plain time, "" where the plain time is not known."""
+        plain, probed = frame.seconds_plain, frame.seconds_probed
+        return f"{self.glyphs.times}{probed / plain:.2f}" if plain > 0 else ""
+
+    def _registers(self, frame: Frame, label: str) -> list[Span]:
         return [
-            ("registers ", QUIET),
+            (label + " ", QUIET),
             (str(frame.registers_plain), TEXT),
             (f" {self.glyphs.arrow} ", QUIET),
             (str(frame.registers_probed), TEXT),

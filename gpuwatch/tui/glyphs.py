@@ -111,6 +111,17 @@ def short(number: float) -> str:
     return f"{number:.4g}"
 
 
+def brief(number: float) -> str:
+    """188k, 1.21M: three digits, for where `short` does not fit."""
+    for limit, unit in ((999.5e6, "G"), (999.5e3, "M"), (999.5, "k")):
+        if abs(number) >= limit:
+            scaled = number / {"G": 1e9, "M": 1e6, "k": 1e3}[unit]
+            return (
+                f"{scaled:.{2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0}f}{unit}"
+            )
+    return f"{number:.0f}"
+
+
 def seconds(value: float, glyphs: Glyphs) -> str:
     """375 µs, 1.20 ms, 2.50 s"""
     for limit, scale, unit in ((1e-3, 1e6, glyphs.micro + "s"), (1.0, 1e3, "ms")):

@@ -15,7 +15,7 @@ from gpuwatch.analysis.histogram import (
     ticks,
 )
 from gpuwatch.analysis.spread import Spread, spread
-from gpuwatch.tui.glyphs import column, short, whole
+from gpuwatch.tui.glyphs import brief, column, short, whole
 from gpuwatch.tui.paint import Span
 from gpuwatch.tui.pane import Pane, View, nothing_recorded
 from gpuwatch.tui.theme import CURSOR, MARK, QUIET, RULE, STRONG, TEXT, ramp
@@ -57,14 +57,17 @@ class HistogramPane(Pane):
         low, high = int(table.elapsed.min()), int(table.elapsed.max())
         self._axis = steady_range(self._axis, low, high)
 
-    def figures(self) -> list[list[Span]]:
+    def figures(self) -> list[list[list[Span]]]:
         seen = self._spread
         if seen is None:
-            return []
+            return [[]]
         marks = (("p50", seen.p50), ("p90", seen.p90), ("p99", seen.p99))
         return [
-            [(name + " ", QUIET), (short_cycles(value), STRONG if name == "p50" else TEXT)]
-            for name, value in marks
+            [
+                [(name + " ", QUIET), (text(value), STRONG if name == "p50" else TEXT)]
+                for name, value in marks
+            ]
+            for text in (short_cycles, brief)
         ]
 
     def body(self, row: int, width: int, height: int) -> list[Span]:
@@ -153,13 +156,21 @@ def _count_label(level: int, bars: int, top: float, step: float) -> str:
 
 
 def _place_labels(labels: list[tuple[str, int, Style]], columns: int) -> list[Span]:
-    """Labels centred under their columns, pushed right where they would touch."""
+    """Labels centred under their columns, moved aside where they would touch; those at the left
+    are left out where all do not fit. One cell may stand out at the right."""
+    starts: list[int] = []
+    least = 0
+    for text, centre, _ in labels:
+        starts.append(max(least, centre - len(text) // 2))
+        least = starts[-1] + len(text) + 1
+    most = columns + 1
+    for index in reversed(range(len(labels))):
+        starts[index] = min(starts[index], most - len(labels[index][0]))
+        most = starts[index] - 1
     spans: list[Span] = []
     used = 0
-    for text, centre, style in labels:
-        start = max(used + (1 if used else 0), min(centre - len(text) // 2, columns - len(text)))
-        if start < 0 or start + len(text) > columns + 2:
-            continue
-        spans += [(" " * (start - used), QUIET), (text, style)]
-        used = start + len(text)
+    for (text, _, style), start in zip(labels, starts, strict=True):
+        if start >= 0:
+            spans += [(" " * (start - used), QUIET), (text, style)]
+            used = start + len(text)
     return spans

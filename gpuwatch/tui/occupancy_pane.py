@@ -9,7 +9,7 @@ from rich.style import Style
 
 from gpuwatch.analysis.occupancy import SmColumns
 from gpuwatch.tui.glyphs import bar, short
-from gpuwatch.tui.paint import Span
+from gpuwatch.tui.paint import Span, roomiest
 from gpuwatch.tui.pane import Pane, nothing_recorded
 from gpuwatch.tui.theme import CURSOR, QUIET, STRONG, TEXT, heat, ramp
 
@@ -51,25 +51,26 @@ class OccupancyPane(Pane):
     def sms(self) -> SmColumns | None:
         return self.view.frame.sms if self.view is not None and self.view.frame else None
 
-    def figures(self) -> list[list[Span]]:
+    def figures(self) -> list[list[list[Span]]]:
         sms = self.sms
         if sms is None or len(sms.sm) == 0:
-            return []
+            return [[]]
         percent = sms.occupancy * 100
         low, high = int(np.argmin(percent)), int(np.argmax(percent))
         mean = float(percent.mean())
-        return [
+        groups: list[list[Span]] = [
             [("mean ", QUIET), (f"{mean:.1f}%", ramp(mean / 100) + STRONG)],
             [("min ", QUIET), (f"{percent[low]:.0f}%", TEXT), (f" SM {sms.sm[low]}", QUIET)],
             [("max ", QUIET), (f"{percent[high]:.0f}%", TEXT), (f" SM {sms.sm[high]}", QUIET)],
         ]
+        return [groups]
 
     def body(self, row: int, width: int, height: int) -> list[Span]:
         sms = self.sms
         if sms is None:
             return nothing_recorded(self.view, "SM and no start and elapsed", row, height)
         if height > 2 and row == height - 1:
-            return self._summary(sms)
+            return self._summary(sms, width)
         layout = cell_layout(len(sms.sm), width, height - (height > 2))
         first = row * layout.columns
         chosen = range(first, min(first + layout.columns, len(sms.sm)))
@@ -114,22 +115,18 @@ class OccupancyPane(Pane):
     def _label(self, number: int) -> Style:
         return CURSOR if number == self._selected() else QUIET
 
-    def _summary(self, sms: SmColumns) -> list[Span]:
+    def _summary(self, sms: SmColumns, width: int) -> list[Span]:
         assert self.view is not None and self.view.frame is not None
         frame = self.view.frame
         busy = int((sms.blocks > 0).sum())
-        spans: list[Span] = [
-            (" busy ", QUIET),
-            (f"{busy}/{len(sms.sm)}", TEXT),
-            (" SMs", QUIET),
-            ("   blocks/SM ", QUIET),
-            (f"{sms.blocks.mean():.1f}", TEXT),
-            (f" ({sms.blocks.min()}-{sms.blocks.max()})", QUIET),
+        spread = f" ({sms.blocks.min()}-{sms.blocks.max()})"
+        groups: list[list[Span]] = [
+            [("busy ", QUIET), (f"{busy}/{len(sms.sm)}", TEXT), (" SMs", QUIET)],
+            [("blocks/SM ", QUIET), (f"{sms.blocks.mean():.1f}", TEXT), (spread, QUIET)],
         ]
+        versions = [groups]
         if frame.idle_cycles_mean is not None:
-            spans += [
-                ("   idle ", QUIET),
-                (f"{short(frame.idle_cycles_mean)}", TEXT),
-                (" cycles/SM", QUIET),
-            ]
-        return spans
+            idle: list[Span] = [("idle ", QUIET), (short(frame.idle_cycles_mean), TEXT)]
+            unit: Span = (" cycles/SM", QUIET)
+            versions = [[*groups, [*idle, unit]], [*groups, idle]]
+        return [(" ", TEXT), *roomiest(versions, width - 1)]

@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from gpuwatch.tui.theme import GREY
+from gpuwatch.tui.theme import GREY, QUIET
 
 Span = tuple[str, Style]
 _OLD = Style(color=GREY)
@@ -51,6 +51,17 @@ def as_many(groups: Sequence[Sequence[Span]], width: int, gap: Span) -> list[Spa
             kept.append(group)
             left -= need
     return join(kept, gap)
+
+
+def roomiest(versions: Sequence[Sequence[Sequence[Span]]], width: int) -> list[Span]:
+    """The first of `versions` (groups of spans) that fits into `width` whole, under the widest
+    gap of three to one cells; as many groups of the last version as fit where none does."""
+    for groups in versions:
+        for cells in (3, 2, 1):
+            line = join(groups, (" " * cells, QUIET))
+            if width_of(line) <= width:
+                return line
+    return as_many(versions[-1], width, ("  ", QUIET))
 
 
 def spread_out(left: Sequence[Span], right: Sequence[Span], width: int, filler: Span) -> list[Span]:

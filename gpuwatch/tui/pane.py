@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from gpuwatch.engine.frame import Frame, ProbeChoice, Status
 from gpuwatch.tui.glyphs import UNICODE, Glyphs
-from gpuwatch.tui.paint import Span, as_many, greyed, spread_out, strip_of
+from gpuwatch.tui.paint import Span, greyed, roomiest, spread_out, strip_of
 from gpuwatch.tui.theme import FOCUS, QUIET, RULE, TITLE
 
 
@@ -55,14 +55,15 @@ class Drawing:
         return strip.apply_style(widget.rich_style)
 
     def title_rule(
-        self, widget: Widget, title: str, figures: Sequence[Sequence[Span]]
+        self, widget: Widget, title: str, *figures: Sequence[Sequence[Span]]
     ) -> list[Span]:
-        """The pane's first line: title at the left, as many figures as fit at the right."""
+        """The pane's first line: title at the left; at the right the first of the versions
+        of `figures` that fits, else as many of the last one as fit."""
         rule = FOCUS if widget.has_focus else RULE
         line = self.glyphs.rule
         left: list[Span] = [(line + " ", rule), (title + " ", TITLE)]
-        room = widget.size.width - len(title) - 3 - 5
-        shown = as_many(figures, room, ("   ", QUIET))
+        room = widget.size.width - len(title) - 7
+        shown = roomiest(figures, room)
         right: list[Span] = [(" ", rule), *shown, (" " + line, rule)] if shown else []
         return spread_out(left, right, widget.size.width, (line, rule))
 
@@ -84,15 +85,16 @@ class Pane(Drawing, Widget):
 
     def render_line(self, y: int) -> Strip:
         if y == 0:
-            return self.draw(self, self.title_rule(self, self.title_text(), self.figures()))
+            return self.draw(self, self.title_rule(self, self.title_text(), *self.figures()))
         return self.draw(self, self.body(y - 1, self.size.width, self.size.height - 1))
 
     def title_text(self) -> str:
         raise NotImplementedError
 
-    def figures(self) -> list[list[Span]]:
-        """Groups for the title rule, the most important first."""
-        return []
+    def figures(self) -> list[list[list[Span]]]:
+        """Versions of the groups for the title rule, the roomiest first; in each the most
+        important group first."""
+        return [[]]
 
     def body(self, row: int, width: int, height: int) -> list[Span]:
         """Body line `row` of `height`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from gpuwatch.errors import UserError
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.bars import Header
 from gpuwatch.tui.dialogs import KernelPicker
+from gpuwatch.tui.glyphs import brief
+from gpuwatch.tui.histogram_pane import HistogramPane
 from gpuwatch.tui.live_screen import LiveScreen
 from gpuwatch.tui.occupancy_pane import OccupancyPane
 from gpuwatch.tui.warp_pane import WarpPane
@@ -161,3 +164,44 @@ async def test_a_simulated_device_is_always_labelled(width: int) -> None:
     async with app.run_test(size=(width, 30)) as pilot:
         await pilot.pause(0.2)
         assert " MODELLED " in app.screen.query_one(Header).render_line(0).text
+
+
+@pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 40), (200, 60)])
+async def test_header_says_what_probing_costs(size: tuple[int, int]) -> None:
+    app = GpuwatchApp(FakeWatch(), picker=False)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause(0.2)
+        line = app.screen.query_one(Header).render_line(2).text
+    for part in ("identical yes", "33,024/33,024", "missing 0", "dropped 0", "\u00d71.01"):
+        assert part in line
+    assert ("32 → 34" in line) == (size[0] >= 120)
+
+
+async def test_lost_records_come_before_other_figures_in_a_narrow_header() -> None:
+    watch = FakeWatch()
+    assert watch.frame is not None
+    watch.frame = replace(watch.frame, missing=1_234)
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(60, 16)) as pilot:
+        await pilot.pause(0.2)
+        line = app.screen.query_one(Header).render_line(2).text
+    assert "missing 1,234" in line
+
+
+async def test_percentiles_are_in_the_title_and_under_the_axis() -> None:
+    for size in ((60, 16), (120, 40)):
+        app = GpuwatchApp(FakeWatch(), picker=False)
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause(0.2)
+            pane = app.screen.query_one(HistogramPane)
+            lines = [pane.render_line(y).text for y in range(pane.size.height)]
+        assert lines[-1].split() == ["p50", "p90", "p99"]
+        assert ("p99" in lines[0]) == (size[0] >= 120)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(950, "950"), (999.6, "1.00k"), (9_996, "10.0k"), (188_472, "188k"), (999_600, "1.00M")],
+)
+def test_brief_numbers_have_three_digits(number: float, text: str) -> None:
+    assert brief(number) == text

@@ -1,0 +1,38 @@
+"""What whole screens look like, cell by cell, over the fake watch's fixed data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from fake_watch import FakeWatch
+from textual.pilot import Pilot
+
+from gpuwatch.tui.app import GpuwatchApp
+
+Compare = Callable[..., bool]
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Colours and theme are the app's own, whatever the caller's shell asks for."""
+    for name in ("NO_COLOR", "TEXTUAL_THEME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+async def _settle(pilot: Pilot[None]) -> None:
+    await pilot.pause(0.3)
+
+
+@pytest.mark.parametrize(
+    ("picker", "size"),
+    [
+        pytest.param(False, (80, 24), id="live_80x24"),
+        pytest.param(False, (120, 40), id="live_120x40"),
+        pytest.param(False, (40, 10), id="too_small_40x10"),
+        pytest.param(True, (120, 40), id="start_120x40"),
+    ],
+)
+def test_screen(snap_compare: Compare, picker: bool, size: tuple[int, int]) -> None:
+    app = GpuwatchApp(FakeWatch(), picker=picker)
+    assert snap_compare(app, terminal_size=size, run_before=_settle)

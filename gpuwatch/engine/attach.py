@@ -27,27 +27,22 @@ _REMEMBERED = 101
 
 @dataclass(slots=True)
 class Runner:
-    """A loaded kernel with what ptxas said of it and its latest kernel times (seconds)."""
+    """A loaded kernel with what ptxas said of it, and the kernel times (seconds) that count."""
 
     assembled: Assembled
     loaded: LoadedKernel
     times: deque[float] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
-    def run(self) -> RunResult:
-        result = self.loaded.run()
-        self.times.append(result.kernel_seconds)
-        return result
-
     @property
     def seconds(self) -> float:
-        """Median kernel time."""
+        """Median of the kernel times that count."""
         return statistics.median(self.times)
 
     def warm_up(self, modelled: bool) -> None:
         """On a GPU, launches until clocks and caches are steady; a modelled device needs none."""
-        for _ in range(0 if modelled else _WARM_UP):
-            self.loaded.run()
-        self.run()
+        for _ in range(1 if modelled else _WARM_UP):
+            result = self.loaded.run()
+        self.times.append(result.kernel_seconds)
 
 
 @dataclass(slots=True)
@@ -95,9 +90,9 @@ def load_probed(
     )
     runner.warm_up(device.info.modelled)
     outputs = runner.loaded.read_buffers()
+    same = all(np.array_equal(a, b) for a, b in zip(plain.outputs, outputs, strict=True))
     if not device.info.modelled:
         _time_in_turn(plain.runner, runner)
-    same = all(np.array_equal(a, b) for a, b in zip(plain.outputs, outputs, strict=True))
     return ProbedKernel(runner, program, woven, layout, same)
 
 
@@ -105,8 +100,13 @@ def _time_in_turn(plain: Runner, probed: Runner) -> None:
     plain.times.clear()
     probed.times.clear()
     for _ in range(_PAIRS):
-        plain.run()
-        probed.run()
+        time_pair(plain, probed, probed.loaded.run())
+
+
+def time_pair(plain: Runner, probed: Runner, result: RunResult) -> None:
+    """Counts the probed launch that just gave `result`, together with a plain one after it."""
+    probed.times.append(result.kernel_seconds)
+    plain.times.append(plain.loaded.run().kernel_seconds)
 
 
 def _load(

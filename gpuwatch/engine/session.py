@@ -7,7 +7,13 @@ from collections import deque
 
 from gpuwatch.device import open_device
 from gpuwatch.device.base import DeviceInfo, RunResult
-from gpuwatch.engine.attach import PlainKernel, ProbedKernel, load_plain, load_probed
+from gpuwatch.engine.attach import (
+    PlainKernel,
+    ProbedKernel,
+    load_plain,
+    load_probed,
+    time_pair,
+)
 from gpuwatch.engine.frame import Frame, KernelChoice
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.program import Progress, WatchedProgram
@@ -73,12 +79,12 @@ class Session:
         """One probed launch (and now and then a plain one), its records decoded."""
         begun = time.monotonic()
         probed = self._probeds[self._selected]
-        result = probed.runner.run()
+        result = probed.runner.loaded.run()
         self._readers[self._selected].observe(probed.runner.loaded)
         self._launches += 1
         self._instructions = result.thread_instructions
         if not self.info.modelled and self._launches % _PLAIN_EVERY == 0:
-            self._plains[self._selected[0]].runner.run()
+            time_pair(self._plains[self._selected[0]].runner, probed.runner, result)
         now = time.monotonic()
         self._walls.append(now - begun)
         self._ends.append(now)

@@ -69,7 +69,8 @@ class Header(Drawing, Widget):
         width = self.size.width
         kernel = shorten_signature(view.kernel)
         left: list[Span] = [(" gpuwatch ", CHOSEN), (" ", TEXT), (view.source, QUIET)]
-        left += [(" > ", QUIET), (kernel, STRONG)]
+        if kernel:
+            left += [(" > ", QUIET), (kernel, STRONG)]
         frame = view.frame
         if frame is None:
             return left

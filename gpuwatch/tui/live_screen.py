@@ -20,8 +20,8 @@ from gpuwatch.tui.pane import View
 from gpuwatch.tui.start_screen import error_text
 from gpuwatch.tui.warp_pane import WarpPane
 
-_BARS = 5
-"""Lines that are no pane: header, status, footer."""
+_LOW = 30
+"""Lines below which the warps get about as much room as the panes above them."""
 _PANES = ("occupancy", "histogram", "warps")
 
 
@@ -30,7 +30,10 @@ class LiveScreen(FittedScreen[None]):
 
     BINDINGS = bindings("live")
     DEFAULT_CSS = """
-    LiveScreen #upper { height: 1fr; }
+    LiveScreen #upper { height: 4fr; min-height: 7; }
+    LiveScreen #warps { height: 3fr; }
+    LiveScreen.low #upper { height: 10fr; }
+    LiveScreen.low #warps { height: 9fr; }
     LiveScreen #occupancy { width: 3fr; margin-right: 1; }
     LiveScreen #histogram { width: 2fr; }
     LiveScreen #banner {
@@ -38,11 +41,12 @@ class LiveScreen(FittedScreen[None]):
         background: $panel;
     }
     LiveScreen.failed #banner { display: block; }
+    LiveScreen.failed #upper { min-height: 2; }
     LiveScreen #banner Static { height: auto; }
     LiveScreen.max-occupancy #warps, LiveScreen.max-occupancy #histogram { display: none; }
     LiveScreen.max-histogram #warps, LiveScreen.max-histogram #occupancy { display: none; }
     LiveScreen.max-warps #upper { display: none; }
-    LiveScreen.max-occupancy #upper, LiveScreen.max-histogram #upper { height: 1fr !important; }
+    LiveScreen.max-occupancy #occupancy { margin-right: 0; }
     """
 
     def __init__(self, kernel: str | None, probe: str | None) -> None:
@@ -71,8 +75,7 @@ class LiveScreen(FittedScreen[None]):
         self.set_interval(1 / self.gpuwatch.rate_hz, self.pull)
 
     def lay_out(self, height: int) -> None:
-        body = height - _BARS
-        self.query_one("#upper").styles.height = max(7, round(body * (0.5 if body < 25 else 0.57)))
+        self.set_class(height < _LOW, "low")
 
     # ---- pulling
 

@@ -14,7 +14,7 @@ from gpuwatch.analysis.ordering import Ordering
 from gpuwatch.engine.frame import Status
 from gpuwatch.errors import UserError
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.bars import Header
+from gpuwatch.tui.bars import Footer, Header
 from gpuwatch.tui.dialogs import KernelPicker
 from gpuwatch.tui.glyphs import brief
 from gpuwatch.tui.histogram_pane import HistogramPane
@@ -205,3 +205,36 @@ async def test_percentiles_are_in_the_title_and_under_the_axis() -> None:
 )
 def test_brief_numbers_have_three_digits(number: float, text: str) -> None:
     assert brief(number) == text
+
+
+@pytest.mark.parametrize("size", [(60, 16), (100, 24), (120, 40)])
+async def test_a_long_error_leaves_all_lines_in_view(size: tuple[int, int]) -> None:
+    watch = FakeWatch(ready=False)
+    error = UserError("gemm.cu does not compile\n" + "more\n" * 30)
+    watch.now = Status("failed", "gemm.cu does not compile", error)
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause(0.2)
+        screen = app.screen
+        assert screen.query_one("#banner").size.height >= 4
+        assert screen.query_one(OccupancyPane).size.height >= 2
+        assert screen.query_one(WarpPane).size.height >= 2
+        footer = screen.query_one(Footer).region
+        assert (footer.bottom, footer.height) == (size[1], 1)
+        assert ">" not in screen.query_one(Header).render_line(0).text
+
+
+async def test_a_maximised_pane_takes_the_room_of_all() -> None:
+    app = GpuwatchApp(FakeWatch(), picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        for kind in (OccupancyPane, HistogramPane, WarpPane):
+            pane = app.screen.query_one(kind)
+            pane.focus()
+            before = pane.size.area
+            await pilot.press("m")
+            await pilot.pause(0.2)
+            assert tuple(pane.size) == (120, 35)
+            await pilot.press("m")
+            await pilot.pause(0.2)
+            assert pane.size.area == before

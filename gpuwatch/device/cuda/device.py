@@ -31,7 +31,7 @@ class CudaDevice:
         self._info = DeviceInfo(
             name=self._answers.name,
             kind="cuda",
-            profile=f"cuda:{index}",
+            profile=str(index),
             arch=f"sm_{major}{minor}",
             sm_count=self._answers.sm_count,
             warps_per_sm=self._answers.threads_per_sm // 32,

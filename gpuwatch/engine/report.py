@@ -101,7 +101,9 @@ def _print_head(frame: Frame, console: Console) -> None:
     modelled = " (modelled)" if frame.device.modelled else ""
     grid, block = ("x".join(map(str, _trimmed(shape))) for shape in (frame.grid, frame.block))
     console.print(f"{frame.kernel}  <<<{grid}, {block}>>>", style="bold", highlight=False)
-    console.print(f"probe {frame.probe} on {frame.device.name} ({frame.device.kind}:{frame.device.profile})")
+    console.print(
+        f"probe {frame.probe} on {frame.device.name} ({frame.device.kind}:{frame.device.profile})"
+    )
     console.print(
         f"{frame.launches} launches, kernel {frame.seconds_probed * 1e6:,.1f} us probed, "
         f"{frame.seconds_plain * 1e6:,.1f} us plain{modelled}, "

@@ -16,11 +16,17 @@ from gpuwatch.tui.keymap import Where, help_lines
 from gpuwatch.tui.lists import ChoiceList, kernel_options
 from gpuwatch.tui.theme import KEY, QUIET, TEXT
 
+_QUIT = Binding("q,ctrl+c", "app.finish", show=False)
+"""The app's keys do not reach it past a modal screen."""
+
 
 class KernelPicker(ModalScreen[str | None]):
     """Returns the mangled name of the kernel that was chosen, None when left with escape."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,k", "dismiss(None)", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,k", "dismiss(None)", show=False),
+        _QUIT,
+    ]
     DEFAULT_CSS = """
     KernelPicker { align: center middle; }
     KernelPicker > ChoiceList {
@@ -57,7 +63,8 @@ class Help(ModalScreen[None]):
     """Every key, from the table that binds them, and how to read the panes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,question_mark,enter", "dismiss(None)", show=False)
+        Binding("escape,question_mark,enter", "dismiss(None)", show=False),
+        _QUIT,
     ]
     DEFAULT_CSS = """
     Help { align: center middle; }

@@ -166,6 +166,9 @@ class LiveScreen(FittedScreen[None]):
 
     def action_pick_kernel(self) -> None:
         kernels = self.gpuwatch.feed.kernels()
+        if not kernels:
+            self.notify("the kernels are not known yet")
+            return
         chosen = self._kernel or (self._frame.mangled if self._frame is not None else "")
         self.app.push_screen(KernelPicker(kernels, chosen), self._picked)
 

@@ -238,3 +238,27 @@ async def test_a_maximised_pane_takes_the_room_of_all() -> None:
             await pilot.press("m")
             await pilot.pause(0.2)
             assert pane.size.area == before
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
+@pytest.mark.parametrize("dialog", ["k", "question_mark"])
+async def test_quits_out_of_a_dialog(dialog: str, key: str) -> None:
+    app = GpuwatchApp(FakeWatch(), picker=False)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press(dialog)
+        assert not isinstance(app.screen, LiveScreen)
+        await pilot.press(key)
+        await pilot.pause(0.2)
+        assert app.return_code == 0
+        assert not app.is_running
+
+
+async def test_no_picker_opens_before_the_kernels_are_known() -> None:
+    watch = FakeWatch(ready=False)
+    watch.kernel_list = []
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press("k")
+        assert isinstance(app.screen, LiveScreen)

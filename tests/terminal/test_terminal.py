@@ -26,6 +26,7 @@ REAL = [sys.executable, "-m", "gpuwatch", "gemm", "-d", "sim:a10", "--no-picker"
 REAL += ["128", "128", "128"]
 DEADLINE_SECONDS = 60.0
 POLL_SECONDS = 0.1
+UNWANTED = ("TMUX", "NO_COLOR", "COLUMNS", "LINES")
 CHOSEN_BY_2 = " 2 warp_duration "
 """Digit and name share one style only for the active probe; capture-pane -e shows the change."""
 
@@ -36,7 +37,7 @@ class Terminal:
     def __init__(self, folder: Path) -> None:
         self._base = ["tmux", "-L", f"gpuwatch-test-{uuid.uuid4().hex}", "-f", "/dev/null"]
         self._folder = folder
-        self._env = {k: v for k, v in os.environ.items() if k not in ("TMUX", "NO_COLOR")}
+        self._env = {k: v for k, v in os.environ.items() if k not in UNWANTED}
         self._env |= {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
 
     def tmux(self, *words: str) -> str:

@@ -67,8 +67,14 @@ def _bfe(e: Emitter, instruction: Instruction) -> None:
     source = e.value(instruction.operands[1], kind)
     position, length = (_low_byte(e, instruction, k, scalar) for k in (2, 3))
     ones = _ones(e, scalar, length)
-    field = ir.binary("and", scalar, _shift_or_zero(e, "lshr", scalar, source, position), ones)
-    if kind.startswith("s"):
+    signed = kind.startswith("s")
+    if signed:
+        last = ir.intrinsic("umin", scalar, position, splat(scalar, bits - 1))
+        moved = ir.binary("ashr", scalar, source, last)
+    else:
+        moved = _shift_or_zero(e, "lshr", scalar, source, position)
+    field = ir.binary("and", scalar, moved, ones)
+    if signed:
         top = ir.binary("sub", scalar, ir.binary("add", scalar, position, length), splat(scalar, 1))
         top = ir.intrinsic("umin", scalar, top, splat(scalar, bits - 1))
         sign = ir.binary("and", scalar, ir.binary("lshr", scalar, source, top), splat(scalar, 1))

@@ -76,13 +76,18 @@ def _to_float(e: Emitter, instruction: Instruction, target: str, source: str, va
 
 
 def _to_integer(e: Emitter, instruction: Instruction, target: str, source: str, value: str) -> str:
+    """Out of range gives the nearest; NaN 0, or only the top bit where 64 bits take part."""
     have, want = SCALAR[source], SCALAR[target]
     for token, intrinsic in _TO_INTEGRAL.items():
         if token in instruction.tokens:
             value = e.ir.intrinsic(intrinsic, have, value)
     sign = "s" if target.startswith("s") else "u"
     name = f"llvm.fpto{sign}i.sat.v{WARP}{want}.v{WARP}{SUFFIX[have]}"
-    return e.ir.call(vector(want), name, [(vector(have), value)])
+    result = e.ir.call(vector(want), name, [(vector(have), value)])
+    if source != "f64" and BITS[want] != 64:
+        return result
+    unordered = e.ir.compare("uno", have, value, value)
+    return e.ir.select(unordered, want, splat(want, -(1 << (BITS[want] - 1))), result)
 
 
 _Convert = Callable[[Emitter, Instruction, str, str, str], str]

@@ -220,10 +220,13 @@ FLOAT_COMPARISONS = {
 }  # fmt: skip
 
 
-def compare(e: Emitter, name: str, kind: str, a: Operand, b: Operand) -> str:
-    """The mask of lanes for which the comparison `name` holds."""
-    x, y = e.value(a, kind), e.value(b, kind)
+def compare(e: Emitter, instruction: Instruction, kind: str) -> str:
+    """The mask of lanes for which the comparison that the opcode names holds."""
+    name = instruction.tokens[1]
+    x, y = (e.value(operand, kind) for operand in instruction.operands[1:3])
     if is_float(kind):
+        if "ftz" in instruction.tokens and kind == "f32":
+            x, y = emit_float.flush(e, x), emit_float.flush(e, y)
         return e.ir.compare(FLOAT_COMPARISONS[name], SCALAR[kind], x, y)
     name = COMPARISONS.get(name, name)
     sign = "" if name in ("eq", "ne") else "s" if is_signed(kind) else "u"
@@ -232,7 +235,7 @@ def compare(e: Emitter, name: str, kind: str, a: Operand, b: Operand) -> str:
 
 def _setp(e: Emitter, instruction: Instruction) -> None:
     tokens, operands = instruction.tokens, instruction.operands
-    holds = compare(e, tokens[1], type_of(instruction), operands[1], operands[2])
+    holds = compare(e, instruction, type_of(instruction))
     opposite = e.invert(holds)
     combine = tokens[2] if tokens[2] in ("and", "or", "xor") else None
     if combine:
@@ -250,7 +253,7 @@ def _setp(e: Emitter, instruction: Instruction) -> None:
 def _set(e: Emitter, instruction: Instruction) -> None:
     tokens, operands = instruction.tokens, instruction.operands
     target_kind, kind = tokens[-2], tokens[-1]
-    holds = compare(e, tokens[1], kind, operands[1], operands[2])
+    holds = compare(e, instruction, kind)
     if tokens[2] in ("and", "or", "xor"):
         holds = e.ir.binary(tokens[2], "i1", holds, e.value(operands[3], "pred"))
     if is_float(target_kind):

@@ -1,0 +1,453 @@
+"""Threads, warps, barriers and memory of the reference interpreter.
+
+A thread is a generator. It runs until it needs others: at a barrier or a warp instruction it
+yields what it wants, and goes on when all threads of its block or warp have come. Warp
+instructions must be reached by every thread of a full warp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field
+
+import binary_float as bf
+from scalar_opcodes import (
+    WIDTHS,
+    Form,
+    combined,
+    compute,
+    converted,
+    has_property,
+    holds,
+    signed,
+)
+
+from gpuwatch.ptx import parse
+from gpuwatch.ptx.model import (
+    Address,
+    Immediate,
+    Instruction,
+    Label,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    RegisterDeclaration,
+    Symbol,
+    Variable,
+    Vector,
+)
+
+WARP = 32
+GLOBAL_BASE = 0x1000_0000
+WINDOW = 1 << 20
+"""Every memory space starts at a multiple of this, buffers included."""
+
+Request = tuple[str, Instruction, list[int]]
+Thread = Generator[Request, object, None]
+
+
+@dataclass
+class Kernel:
+    """A function's instructions, its labels as indices, its registers' widths, its variables'
+    offsets by space."""
+
+    code: list[Instruction] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+    widths: dict[str, int] = field(default_factory=dict)
+    variables: dict[str, tuple[str, int]] = field(default_factory=dict)
+    parameters: dict[str, int] = field(default_factory=dict)
+
+
+def read_kernel(text: str) -> Kernel:
+    """The only entry of a PTX text; its parameters must be 8 bytes each."""
+    (function,) = parse(text).entries()
+    kernel = Kernel()
+    kernel.parameters = {p.name: 8 * k for k, p in enumerate(function.parameters)}
+    used = {"shared": 0, "local": 0}
+    for statement in function.body or ():
+        if isinstance(statement, Instruction):
+            kernel.code.append(statement)
+        elif isinstance(statement, Label):
+            kernel.labels[statement.name] = len(kernel.code)
+        elif isinstance(statement, RegisterDeclaration):
+            _declare(kernel, statement)
+        elif isinstance(statement, Variable):
+            kernel.variables[statement.name] = (statement.space, used[statement.space])
+            used[statement.space] += -(-statement.count * 8 // 16) * 16
+    return kernel
+
+
+def _declare(kernel: Kernel, declaration: RegisterDeclaration) -> None:
+    width = WIDTHS[declaration.type]
+    for name, count in declaration.names:
+        for k in range(count) if count else [""]:
+            kernel.widths[f"{name}{k}"] = width
+
+
+class Memory:
+    """Bytes in windows: one for each buffer, addressed from GLOBAL_BASE on, or one for a space."""
+
+    def __init__(self, windows: Iterable[bytearray], base: int) -> None:
+        self.windows = list(windows)
+        self._base = base
+
+    def address(self, window: int) -> int:
+        return self._base + window * WINDOW
+
+    def read(self, address: int, size: int) -> int:
+        window, offset = divmod(address - self._base, WINDOW)
+        found = self.windows[window][offset : offset + size]
+        assert len(found) == size, f"read of {size} bytes at {address:#x}"
+        return int.from_bytes(found, "little")
+
+    def write(self, address: int, size: int, bits: int) -> None:
+        window, offset = divmod(address - self._base, WINDOW)
+        assert 0 <= offset <= len(self.windows[window]) - size, f"write at {address:#x}"
+        self.windows[window][offset : offset + size] = bits.to_bytes(size, "little")
+
+
+def execute(
+    text: str, grid: int, block: int, buffers: list[bytes], shared_bytes: int = 4096
+) -> list[bytes]:
+    """Launches the text's entry with one pointer parameter per buffer; the buffers afterwards."""
+    kernel = read_kernel(text)
+    memory = Memory(map(bytearray, buffers), GLOBAL_BASE)
+    for index in range(grid):
+        shared = Memory([bytearray(shared_bytes)], 0)
+        threads = [_Thread(kernel, memory, shared, index, grid, t, block) for t in range(block)]
+        _run_block([thread.run() for thread in threads])
+    return [bytes(window) for window in memory.windows]
+
+
+def _run_block(threads: list[Thread]) -> None:
+    requests = {k: request for k, t in enumerate(threads) if (request := _next(t, None))}
+    while requests:
+        group = _ready(requests, len(threads))
+        name = requests[group[0]][0]
+        answers = [None] * len(group) if name == "bar" else _warp_answers(requests, group)
+        for k, answer in zip(group, answers, strict=True):
+            del requests[k]
+            if request := _next(threads[k], answer):
+                requests[k] = request
+
+
+def _next(thread: Thread, answer: object) -> Request | None:
+    try:
+        return thread.send(answer)
+    except StopIteration:
+        return None
+
+
+def _ready(requests: dict[int, Request], count: int) -> list[int]:
+    """The threads that can go on: a whole warp at one instruction, or all at a barrier."""
+    for first in range(0, count, WARP):
+        warp = [k for k in range(first, first + WARP) if k in requests]
+        names = {(requests[k][0], requests[k][1].start) for k in warp}
+        if len(warp) == WARP and len(names) == 1 and names.pop()[0] != "bar":
+            return warp
+    assert all(request[0] == "bar" for request in requests.values()), "a warp is not complete"
+    return list(requests)
+
+
+def _warp_answers(requests: dict[int, Request], group: list[int]) -> list[object]:
+    name, instruction, _ = requests[group[0]]
+    operands = [requests[k][2] for k in group]
+    return _WARP[name](instruction, operands)
+
+
+def _shuffle(instruction: Instruction, operands: list[list[int]]) -> list[object]:
+    mode = instruction.tokens[2]
+    answers: list[object] = []
+    for lane, (_, distance, control, *_) in enumerate(operands):
+        distance &= 31
+        segment = control >> 8 & 31
+        last = (lane & segment) | (control & 31 & ~segment)
+        low = lane & segment
+        place = {
+            "up": lane - distance,
+            "down": lane + distance,
+            "bfly": lane ^ distance,
+            "idx": low | (distance & ~segment),
+        }[mode]
+        inside = place >= last if mode == "up" else place <= last
+        answers.append((operands[place if inside else lane][0], inside))
+    return answers
+
+
+def _vote(instruction: Instruction, operands: list[list[int]]) -> list[object]:
+    yes = [o[0] for o in operands]
+    result = {
+        "all": lambda: int(all(yes)),
+        "any": lambda: int(any(yes)),
+        "uni": lambda: int(len(set(yes)) == 1),
+        "ballot": lambda: sum(bit << k for k, bit in enumerate(yes)),
+    }[instruction.tokens[2]]()
+    return [(result, False)] * len(yes)
+
+
+def _match(instruction: Instruction, operands: list[list[int]]) -> list[object]:
+    values = [o[0] for o in operands]
+    peers = [sum((v == w) << k for k, w in enumerate(values)) for v in values]
+    if instruction.tokens[1] == "any":
+        return [(bits, False) for bits in peers]
+    same = len(set(values)) == 1
+    return [(peers[0] if same else 0, same)] * len(values)
+
+
+def _reduce(instruction: Instruction, operands: list[list[int]]) -> list[object]:
+    form = Form(instruction.tokens, instruction.tokens[-1])
+    name = instruction.tokens[2]
+    total, *rest = (o[0] for o in operands)
+    for value in rest:
+        total = compute(Form((name,), form.kind), [total, value]) & 0xFFFFFFFF
+    return [(total, False)] * len(operands)
+
+
+_WARP = {"shfl": _shuffle, "vote": _vote, "match": _match, "redux": _reduce}
+_SOURCE_TYPES = {"shfl": "b32", "vote": "pred", "redux": "b32"}
+
+
+class _Thread:
+    """Registers of one thread and what it does at each instruction."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        memory: Memory,
+        shared: Memory,
+        block_index: int,
+        grid: int,
+        index: int,
+        block: int,
+    ) -> None:
+        self._kernel = kernel
+        self._registers = dict.fromkeys(kernel.widths, 0)
+        self._spaces = {"global": memory, "shared": shared}
+        self._spaces["local"] = Memory([bytearray(4096)], 0)
+        parameters = bytearray()
+        for k in range(len(memory.windows)):
+            parameters += memory.address(k).to_bytes(8, "little")
+        self._spaces["param"] = Memory([parameters], 0)
+        self._specials = {
+            "%tid.x": index,
+            "%ntid.x": block,
+            "%ctaid.x": block_index,
+            "%nctaid.x": grid,
+            "%laneid": index % WARP,
+        }
+
+    def run(self) -> Thread:
+        place = 0
+        while place < len(self._kernel.code):
+            instruction = self._kernel.code[place]
+            place += 1
+            if not self._is_chosen(instruction):
+                continue
+            opcode = instruction.opcode
+            if opcode in ("ret", "exit"):
+                return
+            if opcode == "bra":
+                target = instruction.operands[0]
+                assert isinstance(target, Symbol)
+                place = self._kernel.labels[target.name]
+            elif opcode == "bar":
+                yield ("bar", instruction, [])
+            elif opcode in _WARP:
+                answer = yield (opcode, instruction, self._warp_operands(instruction))
+                assert isinstance(answer, tuple)
+                self._write_pair(instruction.operands[0], *answer)
+            else:
+                _STEPS.get(opcode, _Thread._compute)(self, instruction)
+
+    def _is_chosen(self, instruction: Instruction) -> bool:
+        guard = instruction.guard
+        return guard is None or bool(self._registers[guard.register]) != guard.negated
+
+    def _warp_operands(self, instruction: Instruction) -> list[int]:
+        kind = _SOURCE_TYPES.get(instruction.opcode, instruction.tokens[-1])
+        first, *rest = instruction.operands[1:]
+        return [self._read(first, kind), *(self._read(operand, "b32") for operand in rest)]
+
+    def _read(self, operand: Operand, kind: str) -> int:
+        mask = (1 << WIDTHS[kind]) - 1
+        if isinstance(operand, Immediate):
+            return _immediate(operand, kind) & mask
+        if isinstance(operand, Negated):
+            return 1 - self._registers[operand.register.name]
+        if isinstance(operand, Symbol):
+            return self._kernel.variables[operand.name][1] + operand.offset
+        assert isinstance(operand, Register)
+        if operand.name in self._specials:
+            return self._specials[operand.name]
+        return self._registers[operand.name] & mask
+
+    def _write(self, operand: Operand, value: int, kind: str) -> None:
+        """Cuts a result to its type, then extends it to the register by the type's sign."""
+        assert isinstance(operand, Register)
+        width = WIDTHS[kind]
+        value &= (1 << width) - 1
+        if kind.startswith("s"):
+            value = signed(value, width)
+        self._registers[operand.name] = value & (1 << self._kernel.widths[operand.name]) - 1
+
+    def _write_pair(self, target: Operand, value: int, second: bool) -> None:
+        if isinstance(target, Pair):
+            self._write(target.second, int(second), "pred")
+            target = target.first
+        assert isinstance(target, Register)
+        self._write(target, value, f"b{self._kernel.widths[target.name]}"
+                    if self._kernel.widths[target.name] > 1 else "pred")  # fmt: skip
+
+    def _compute(self, instruction: Instruction) -> None:
+        tokens = instruction.tokens
+        kind = next(t for t in reversed(tokens) if t in WIDTHS)
+        form = Form(tokens, kind)
+        target, *sources = instruction.operands
+        kinds = [kind] * len(sources)
+        for place in _OF_32_BITS.get(tokens[0], ()):
+            kinds[place] = "b32"
+        result_kind = kind
+        if form.has("wide"):
+            result_kind = kind[0] + str(2 * form.width)
+            kinds[2:] = [result_kind] * len(kinds[2:])
+        if tokens[0] in _GIVES_32_BITS:
+            result_kind = "u32"
+        operands = [self._read(s, k) for s, k in zip(sources, kinds, strict=True)]
+        self._write(target, compute(form, operands), result_kind)
+
+    def _compare(self, instruction: Instruction) -> None:
+        tokens = instruction.tokens
+        form = Form(tokens, tokens[-1])
+        target, a, b, *rest = instruction.operands
+        first = holds(tokens[1], form, self._read(a, form.kind), self._read(b, form.kind))
+        other = self._read(rest[0], "pred") if rest else 0
+        if tokens[0] == "set":
+            self._write_truth(target, combined(form, first, other), tokens[-2])
+        elif isinstance(target, Pair):
+            self._write(target.first, combined(form, first, other), "pred")
+            self._write(target.second, combined(form, not first, other), "pred")
+        else:
+            self._write(target, combined(form, first, other), "pred")
+
+    def _write_truth(self, target: Operand, truth: bool, kind: str) -> None:
+        yes = bf.FORMATS[kind].one if kind.startswith("f") else -1
+        self._write(target, yes if truth else 0, kind)
+
+    def _test(self, instruction: Instruction) -> None:
+        form = Form(instruction.tokens, instruction.tokens[-1])
+        target, source = instruction.operands
+        self._write(target, has_property(form, self._read(source, form.kind)), "pred")
+
+    def _convert(self, instruction: Instruction) -> None:
+        to, come = instruction.tokens[-2:]
+        form = Form(instruction.tokens, to)
+        target, source = instruction.operands
+        self._write(target, converted(form, to, come, self._read(source, come)), to)
+
+    def _select(self, instruction: Instruction) -> None:
+        kind = instruction.tokens[-1]
+        target, a, b, choice = instruction.operands
+        self._write(target, self._read(a if self._read(choice, "pred") else b, kind), kind)
+
+    def _select_by_sign(self, instruction: Instruction) -> None:
+        kind, chooser = instruction.tokens[-2:]
+        target, a, b, c = instruction.operands
+        at_least_zero = holds("ge", Form((), chooser), self._read(c, chooser), 0)
+        self._write(target, self._read(a if at_least_zero else b, kind), kind)
+
+    def _move(self, instruction: Instruction) -> None:
+        kind = instruction.tokens[-1]
+        target, source = instruction.operands
+        if isinstance(target, Vector):
+            part = WIDTHS[kind] // len(target.items)
+            whole = self._read(source, kind)
+            for k, item in enumerate(target.items):
+                self._write(item, whole >> (k * part), f"b{part}")
+        elif isinstance(source, Vector):
+            part = WIDTHS[kind] // len(source.items)
+            pieces = [self._read(item, f"b{part}") for item in source.items]
+            self._write(target, sum(p << (k * part) for k, p in enumerate(pieces)), kind)
+        else:
+            self._write(target, self._read(source, kind), kind)
+
+    def _place(self, instruction: Instruction, operand: Operand) -> tuple[Memory, int]:
+        space = next(t for t in instruction.tokens if t in self._spaces)
+        assert isinstance(operand, Address)
+        base = operand.base
+        if isinstance(base, Symbol) and base.name in self._kernel.parameters:
+            return self._spaces[space], self._kernel.parameters[base.name] + operand.offset
+        return self._spaces[space], self._read(base, "b64") + operand.offset
+
+    def _load(self, instruction: Instruction) -> None:
+        kind = instruction.tokens[-1]
+        size = WIDTHS[kind] // 8
+        target, source = instruction.operands
+        memory, address = self._place(instruction, source)
+        items = target.items if isinstance(target, Vector) else (target,)
+        for k, item in enumerate(items):
+            self._write(item, memory.read(address + k * size, size), kind)
+
+    def _store(self, instruction: Instruction) -> None:
+        kind = instruction.tokens[-1]
+        size = WIDTHS[kind] // 8
+        target, source = instruction.operands
+        memory, address = self._place(instruction, target)
+        items = source.items if isinstance(source, Vector) else (source,)
+        for k, item in enumerate(items):
+            memory.write(address + k * size, size, self._read(item, kind))
+
+    def _atomic(self, instruction: Instruction) -> None:
+        kind = instruction.tokens[-1]
+        size = WIDTHS[kind] // 8
+        results = instruction.operands[: instruction.opcode == "atom"]
+        place, *sources = instruction.operands[len(results) :]
+        memory, address = self._place(instruction, place)
+        old = memory.read(address, size)
+        name = next(t for t in instruction.tokens if t in _ATOMIC)
+        new = _ATOMIC[name](Form((name,), kind), old, [self._read(s, kind) for s in sources])
+        memory.write(address, size, new & (1 << WIDTHS[kind]) - 1)
+        for target in results:
+            self._write(target, old, kind)
+
+
+def _immediate(operand: Immediate, kind: str) -> int:
+    """Integers, and the bit patterns of `0f` and `0d`; no other literals are used."""
+    assert isinstance(operand.value, int) and (operand.is_float or not kind.startswith("f"))
+    return operand.value
+
+
+_OF_32_BITS = {"shl": (1,), "shr": (1,), "bfe": (1, 2), "bfi": (2, 3), "shf": (0, 1, 2),
+               "lop3": (3,)}  # fmt: skip
+"""Operands that are 32 bits wide whatever the type says."""
+_GIVES_32_BITS = ("popc", "clz", "bfind")
+
+_Update = Callable[[Form, int, list[int]], int]
+
+
+def _ordinary(form: Form, old: int, values: list[int]) -> int:
+    return compute(form, [old, *values])
+
+
+_ATOMIC: dict[str, _Update] = {
+    **dict.fromkeys(("add", "and", "or", "xor", "min", "max"), _ordinary),
+    "exch": lambda _form, _old, values: values[0],
+    "cas": lambda _form, old, values: values[1] if old == values[0] else old,
+    "inc": lambda _form, old, values: 0 if old >= values[0] else old + 1,
+    "dec": lambda _form, old, values: values[0] if old == 0 or old > values[0] else old - 1,
+}
+
+_STEPS: dict[str, Callable[[_Thread, Instruction], None]] = {
+    "setp": _Thread._compare,
+    "set": _Thread._compare,
+    "testp": _Thread._test,
+    "cvt": _Thread._convert,
+    "selp": _Thread._select,
+    "slct": _Thread._select_by_sign,
+    "mov": _Thread._move,
+    "cvta": _Thread._move,
+    "ld": _Thread._load,
+    "st": _Thread._store,
+    "atom": _Thread._atomic,
+    "red": _Thread._atomic,
+}

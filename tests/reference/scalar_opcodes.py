@@ -1,0 +1,323 @@
+"""What each opcode computes for one thread, from operand bit patterns to a bit pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import binary_float as bf
+
+WIDTHS = {f"{letter}{width}": width for letter in "bus" for width in (8, 16, 32, 64)}
+WIDTHS |= {"f16": 16, "f32": 32, "f64": 64, "pred": 1}
+
+
+@dataclass(frozen=True)
+class Form:
+    """An opcode with its modifiers; `kind` is the type of its operands."""
+
+    tokens: tuple[str, ...]
+    kind: str
+
+    def has(self, token: str) -> bool:
+        return token in self.tokens
+
+    @property
+    def width(self) -> int:
+        return WIDTHS[self.kind]
+
+    @property
+    def is_signed(self) -> bool:
+        return self.kind.startswith("s")
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind.startswith("f")
+
+    def number(self, bits: int) -> int:
+        """The integer that a pattern stands for in this type."""
+        return signed(bits, self.width) if self.is_signed else bits
+
+    @property
+    def least(self) -> int:
+        return -(1 << (self.width - 1)) if self.is_signed else 0
+
+    @property
+    def most(self) -> int:
+        return (1 << (self.width - self.is_signed)) - 1
+
+
+def signed(bits: int, width: int) -> int:
+    return bits - (bits >> (width - 1) << width)
+
+
+def clamped(form: Form, number: int) -> int:
+    return max(form.least, min(form.most, number))
+
+
+def _floating(compute: Callable[..., int]) -> Callable[..., int]:
+    """Puts `.ftz` and `.sat` around a computation on patterns."""
+
+    def run(form: Form, *operands: int) -> int:
+        f = bf.FORMATS[form.kind]
+        ftz = form.has("ftz") and form.kind == "f32"
+        given = [bf.flush(f, bits) for bits in operands] if ftz else operands
+        result = compute(f, *given)
+        result = bf.flush(f, result) if ftz else result
+        return bf.saturate(f, result) if form.has("sat") else result
+
+    return run
+
+
+_FLOAT: dict[str, Callable[..., int]] = {
+    "add": _floating(bf.add),
+    "sub": _floating(lambda f, a, b: bf.add(f, a, b ^ f.sign)),
+    "mul": _floating(bf.mul),
+    "fma": _floating(bf.fma),
+    "mad": _floating(bf.fma),
+    "div": _floating(bf.div),
+    "sqrt": _floating(bf.sqrt),
+    "rcp": _floating(lambda f, a: bf.div(f, f.one, a)),
+    "neg": _floating(lambda f, a: a ^ f.sign),
+    "abs": _floating(lambda f, a: a & ~f.sign),
+    "copysign": _floating(lambda f, a, b: (a & f.sign) | bf.magnitude(f, b)),
+}
+
+
+def _float_extreme(form: Form, a: int, b: int) -> int:
+    def choose(f: bf.Format, x: int, y: int) -> int:
+        greatest = form.tokens[0] == "max"
+        return bf.extreme(f, x, y, greatest=greatest, nan_wins=form.has("NaN"))
+
+    return _floating(choose)(form, a, b)
+
+
+_FLOAT |= {"min": _float_extreme, "max": _float_extreme}
+
+
+def _sum(form: Form, a: int, b: int) -> int:
+    total = form.number(a) + (form.number(b) if form.tokens[0] == "add" else -form.number(b))
+    return clamped(form, total) if form.has("sat") else total
+
+
+def _product(form: Form, a: int, b: int, c: int = 0) -> int:
+    product = form.number(a) * form.number(b)
+    if form.has("hi"):
+        product >>= form.width
+    wide = Form((), form.kind[0] + str(2 * form.width)) if form.has("wide") else form
+    return product + wide.number(c)
+
+
+def _product24(form: Form, a: int, b: int, c: int = 0) -> int:
+    x, y = (signed(v & 0xFFFFFF, 24) if form.is_signed else v & 0xFFFFFF for v in (a, b))
+    return x * y + c
+
+
+def _quotient(form: Form, a: int, b: int) -> int:
+    x, y = form.number(a), form.number(b)
+    if y == 0:
+        return -1
+    size = abs(x) // abs(y)
+    return size if (x < 0) == (y < 0) else -size
+
+
+def _remainder(form: Form, a: int, b: int) -> int:
+    x, y = form.number(a), form.number(b)
+    return x if y == 0 else x - y * _quotient(form, a, b)
+
+
+def _left(form: Form, a: int, amount: int) -> int:
+    return a << min(amount, form.width)
+
+
+def _right(form: Form, a: int, amount: int) -> int:
+    return form.number(a) >> min(amount, form.width)
+
+
+def _funnel(form: Form, low: int, high: int, amount: int) -> int:
+    shift = amount & 31 if form.has("wrap") else min(amount, 32)
+    both = high << 32 | low
+    return (both << shift) >> 32 if form.tokens[1] == "l" else both >> shift
+
+
+def _extract(form: Form, a: int, position: int, length: int) -> int:
+    position, length, last = position & 255, length & 255, form.width - 1
+    fill = a >> min(position + length - 1, last) & 1 if form.is_signed and length else 0
+    bits = [
+        a >> (position + i) & 1 if i < length and position + i <= last else fill
+        for i in range(form.width)
+    ]
+    return sum(bit << i for i, bit in enumerate(bits))
+
+
+def _insert(form: Form, a: int, b: int, position: int, length: int) -> int:
+    position, length = position & 255, length & 255
+    for i in range(min(length, form.width - position)):
+        place = 1 << (position + i)
+        b = b | place if a >> i & 1 else b & ~place
+    return b
+
+
+def _find(form: Form, a: int) -> int:
+    x = ~a & (1 << form.width) - 1 if form.is_signed and form.number(a) < 0 else a
+    place = x.bit_length() - 1
+    if form.has("shiftamt") and place >= 0:
+        return form.width - 1 - place
+    return place
+
+
+def _permute(_: Form, a: int, b: int, choice: int) -> int:
+    source = (b << 32 | a).to_bytes(8, "little")
+    result = 0
+    for k in range(4):
+        nibble = choice >> (4 * k) & 15
+        byte = source[nibble & 7]
+        if nibble & 8:
+            byte = 0xFF if byte & 0x80 else 0
+        result |= byte << (8 * k)
+    return result
+
+
+def _table3(form: Form, a: int, b: int, c: int, table: int) -> int:
+    rows = ((a >> i & 1) << 2 | (b >> i & 1) << 1 | c >> i & 1 for i in range(form.width))
+    return sum((table >> row & 1) << i for i, row in enumerate(rows))
+
+
+def _dot4(form: Form, a: int, b: int, total: int) -> int:
+    kinds = form.tokens[1:3]
+    for k in range(4):
+        parts = [v >> (8 * k) & 255 for v in (a, b)]
+        x, y = (signed(p, 8) if t[0] == "s" else p for p, t in zip(parts, kinds, strict=True))
+        total += x * y
+    return total
+
+
+def _distance(form: Form, a: int, b: int, c: int) -> int:
+    return c + abs(form.number(a) - form.number(b))
+
+
+_INTEGER: dict[str, Callable[..., int]] = {
+    "add": _sum,
+    "sub": _sum,
+    "mul": _product,
+    "mad": _product,
+    "mul24": _product24,
+    "mad24": _product24,
+    "div": _quotient,
+    "rem": _remainder,
+    "min": lambda form, a, b: min(a, b, key=form.number),
+    "max": lambda form, a, b: max(a, b, key=form.number),
+    "neg": lambda _, a: -a,
+    "abs": lambda form, a: abs(form.number(a)),
+    "and": lambda _, a, b: a & b,
+    "or": lambda _, a, b: a | b,
+    "xor": lambda _, a, b: a ^ b,
+    "not": lambda _, a: ~a,
+    "cnot": lambda _, a: int(a == 0),
+    "shl": _left,
+    "shr": _right,
+    "shf": _funnel,
+    "bfe": _extract,
+    "bfi": _insert,
+    "bfind": _find,
+    "popc": lambda _, a: a.bit_count(),
+    "clz": lambda form, a: form.width - a.bit_length(),
+    "brev": lambda form, a: int(f"{a:0{form.width}b}"[::-1], 2),
+    "prmt": _permute,
+    "lop3": _table3,
+    "dp4a": _dot4,
+    "sad": _distance,
+}
+
+_ORDERED: dict[str, Callable[[int], bool]] = {
+    "eq": lambda order: order == 0,
+    "ne": lambda order: order != 0,
+    "lt": lambda order: order < 0,
+    "le": lambda order: order <= 0,
+    "gt": lambda order: order > 0,
+    "ge": lambda order: order >= 0,
+}
+_UNSIGNED_NAMES = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+
+
+def holds(name: str, form: Form, a: int, b: int) -> bool:
+    """A comparison by its PTX name."""
+    if not form.is_float:
+        x, y = form.number(a), form.number(b)
+        return _ORDERED[_UNSIGNED_NAMES.get(name, name)]((x > y) - (x < y))
+    f = bf.FORMATS[form.kind]
+    if form.has("ftz"):
+        a, b = bf.flush(f, a), bf.flush(f, b)
+    order = bf.compare(f, a, b)
+    if name in ("num", "nan"):
+        return (order is None) == (name == "nan")
+    if order is None:
+        return name.endswith("u")
+    return _ORDERED[name.removesuffix("u")](order)
+
+
+def combined(form: Form, first: bool, other: int) -> bool:
+    """A comparison joined with a predicate by `.and`, `.or` or `.xor`."""
+    results = {
+        "and": first and bool(other),
+        "or": first or bool(other),
+        "xor": first != bool(other),
+    }
+    return next((results[name] for name in results if form.has(name)), first)
+
+
+def has_property(form: Form, a: int) -> bool:
+    f = bf.FORMATS[form.kind]
+    finite = bf.magnitude(f, a) < f.infinity
+    results = {
+        "finite": finite,
+        "infinite": bf.is_infinite(f, a),
+        "number": not bf.is_nan(f, a),
+        "notanumber": bf.is_nan(f, a),
+        "normal": finite and not bf.is_subnormal(f, a) and not bf.is_zero(f, a),
+        "subnormal": bf.is_subnormal(f, a),
+    }
+    return results[form.tokens[1]]
+
+
+def converted(form: Form, target: str, source: str, bits: int) -> int:
+    """cvt: `form.tokens` holds the rounding and saturation."""
+    to, come = Form(form.tokens, target), Form(form.tokens, source)
+    if come.is_float and form.has("ftz") and source == "f32":
+        bits = bf.flush(bf.FORMATS[source], bits)
+    if come.is_float:
+        return _from_float(to, come, bits)
+    number = come.number(bits)
+    if to.is_float:
+        return bf.encode(bf.FORMATS[target], bf.Fraction(number))
+    return clamped(to, number) if form.has("sat") else number
+
+
+def _from_float(to: Form, come: Form, bits: int) -> int:
+    f = bf.FORMATS[come.kind]
+    mode = next((t[1] for t in to.tokens if t in ("rni", "rzi", "rmi", "rpi")), None)
+    if not to.is_float:
+        return _to_integer(to, come, bits, mode or "z")
+    if mode:
+        bits = bf.integral(f, bits, mode)
+    target = bf.FORMATS[to.kind]
+    result = bf.convert(f, target, bits)
+    if to.has("ftz") and to.kind == "f32":
+        result = bf.flush(target, result)
+    return bf.saturate(target, result) if to.has("sat") else result
+
+
+def _to_integer(to: Form, come: Form, bits: int, mode: str) -> int:
+    """Out of range gives the nearest; NaN what the PTX manual says under `cvt`."""
+    f = bf.FORMATS[come.kind]
+    if bf.is_nan(f, bits):
+        wide = come.kind == "f64" or to.width == 64
+        return 1 << (to.width - 1) if wide else 0
+    if bf.is_infinite(f, bits):
+        return to.least if bits & f.sign else to.most
+    return clamped(to, bf.rounded(bf.value_of(f, bits), mode))
+
+
+def compute(form: Form, operands: list[int]) -> int:
+    """The result of an arithmetic, logic or bit instruction, not yet cut to a register."""
+    table = _FLOAT if form.is_float else _INTEGER
+    return table[form.tokens[0]](form, *operands)

@@ -90,8 +90,8 @@ def _source_parser(command: str) -> argparse.ArgumentParser:
     add("-p", "--probe", default="block_sched", help="a preset or a probe file")
     add("-d", "--device", default="auto", help="auto, sim, sim:a10, sim:h200, sim:t4, cuda, cuda:N")
     add("--cuda-home", metavar="DIR", help="a CUDA toolkit to take nvcc and ptxas from")
-    add("--nvcc-flags", metavar="FLAGS", default="", help="further flags, as one word")
-    add("--timeout", type=float, default=10.0, metavar="S", help="longest launch (default 10 s)")
+    add("--nvcc-flags", metavar="FLAGS", default="", help="further flags: --nvcc-flags=-DTILE=16")
+    add("--timeout", type=_seconds, default=10.0, metavar="S", help="longest launch (default 10 s)")
     return parser
 
 
@@ -128,6 +128,16 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
 def _options(given: argparse.Namespace) -> Options:
     return Options(
         source=_find_source(given.source),
@@ -135,10 +145,20 @@ def _options(given: argparse.Namespace) -> Options:
         kernel=given.kernel,
         probe=given.probe,
         arguments=given.arguments,
-        nvcc_flags=tuple(shlex.split(given.nvcc_flags)),
+        nvcc_flags=_split_flags(given.nvcc_flags),
         cuda_home=given.cuda_home,
         timeout=given.timeout,
     )
+
+
+def _split_flags(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as problem:
+        raise UserError(
+            f"--nvcc-flags {text!r} cannot be split into words: {problem}",
+            hint="close every quote",
+        ) from problem
 
 
 def _find_source(name: str) -> str:
@@ -196,9 +216,13 @@ def _kernels(given: argparse.Namespace) -> int:
         launched = "never launched"
         if choice.grid and choice.block:
             grid, block = ("x".join(map(str, shape)) for shape in (choice.grid, choice.block))
-            launched = f"<<<{grid}, {block}>>>  launched {choice.launches} times"
+            launched = f"<<<{grid}, {block}>>>  launched {_times(choice.launches)}"
         print(f"{choice.demangled}  {launched}")
     return 0
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def _probes(given: argparse.Namespace) -> int:

@@ -67,8 +67,11 @@ class Session:
     def select(self, kernel: str | None = None, probe: str | None = None) -> None:
         """Switches to another kernel and/or probe; None keeps. What was attached once stays
         attached, so switching back costs nothing."""
-        mangled = self._selected[0] if kernel is None else self.program.find_kernel(kernel)
-        name = self._selected[1] if probe is None else probe
+        mangled, name = self._selected
+        if kernel is not None or not mangled:
+            mangled = self.program.find_kernel(kernel or self._options.kernel)
+        if probe is not None or not name:
+            name = probe or self._options.probe
         key = (mangled, name)
         if key not in self._probeds:
             self._attach(mangled, name)

@@ -105,6 +105,11 @@ def _build(
         folder,
         source.name,
     )
+    if not program.is_file():
+        raise UserError(
+            f"nvcc linked no program from {source.name}",
+            hint="leave out flags that change what nvcc writes or where, such as -o, --dryrun",
+        )
     return program, files
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from gpuwatch.errors import Location, UserError
@@ -23,6 +24,8 @@ _GCC_ERROR = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?P<column>\d+): (?:fatal )?error", re.M
 )
 
+_WORD = re.compile(r"\w+|\S")
+
 
 def compile_to_ptx(toolchain: Toolchain, source: Path, arch: str, flags: Sequence[str] = ()) -> str:
     """PTX of `source` with line numbers, for `arch` like "sm_86"; cached by content.
@@ -32,7 +35,7 @@ def compile_to_ptx(toolchain: Toolchain, source: Path, arch: str, flags: Sequenc
     """
     require_source(source)
     if source.suffix == ".ptx":
-        return source.read_text()
+        return _read_ptx(source)
     source = source.resolve()
     base = dependencies.base_key(toolchain, source, flags, arch)
     known = dependencies.recall("ptx", base)
@@ -46,6 +49,16 @@ def compile_to_ptx(toolchain: Toolchain, source: Path, arch: str, flags: Sequenc
         text = ptx.read_text()
     dependencies.record("ptx", base, files, text.encode())
     return text
+
+
+def _read_ptx(source: Path) -> str:
+    try:
+        return source.read_text()
+    except UnicodeDecodeError as problem:
+        raise UserError(
+            f"{source.name} is not PTX: byte {problem.start} is no text",
+            hint="name the text that `nvcc -ptx` writes; a cubin has no PTX",
+        ) from problem
 
 
 def require_source(source: Path) -> None:
@@ -81,6 +94,11 @@ def run_nvcc(
             detail=done.output,
             hint="" if _first_error(done.output) else "nvcc's words are above",
         )
+    if not output.is_file() or not rule.is_file():
+        raise UserError(
+            f"nvcc wrote nothing for {source.name}",
+            hint="leave out flags that change what nvcc writes or where, such as -o, --dryrun",
+        )
     return dependencies.read_make_rule(rule, toolchain)
 
 
@@ -104,9 +122,18 @@ def _line_of(file: Path, line: int) -> str:
 
 
 def _caret_column(output: str, start: int, text: str) -> int:
-    """nvcc repeats the line, indented by two, and puts a caret under the place."""
-    for line in output[start:].splitlines()[1:4]:
-        if line.strip() == "^":
-            indent = len(text) - len(text.lstrip())
-            return max(1, line.index("^") - 2 + (1 if indent >= 0 else 0))
+    """The column of what nvcc's caret stands under.
+
+    nvcc repeats the line with its macros expanded, so the word under the caret is looked up in
+    the source line, counted from its end.
+    """
+    for echo, marker in pairwise(output[start:].splitlines()[1:4]):
+        if marker.strip() == "^":
+            at = marker.index("^")
+            word = _WORD.match(echo[at:])
+            if word is None:
+                return 1
+            behind = echo[at + len(word[0]) :].count(word[0])
+            places = [found.start() for found in re.finditer(re.escape(word[0]), text)]
+            return places[-1 - behind] + 1 if behind < len(places) else 1
     return 1

@@ -77,14 +77,15 @@ class Header(Drawing, Widget):
         left.append((f" <<<{shape(frame.grid)}, {shape(frame.block)}>>>", TEXT))
         room = width - width_of(left) - 2
         tag: list[Span] = [(" MODELLED ", TAG)] if frame.device.modelled else []
-        right = as_many([tag, self._rate(view, frame), device_spans(frame)], room, GAP)
+        paused: list[Span] = [(" PAUSED ", TAG)] if view.paused else []
+        groups = [tag, paused, self._rate(view, frame), device_spans(frame)]
+        right = as_many([group for group in groups if group], room, GAP)
         return spread_out(left, [*right, (" ", TEXT)], width, (" ", TEXT))
 
     def _rate(self, view: View, frame: Frame) -> list[Span]:
         if view.paused:
             return [
-                (" PAUSED ", TAG),
-                (f" at launch {whole(frame.launches)}", TEXT),
+                (f"at launch {whole(frame.launches)}", TEXT),
                 (f", now {whole(view.launches_now)}", QUIET),
             ]
         return [

@@ -123,7 +123,7 @@ class LiveScreen(FittedScreen[None]):
             frame=frame,
             status=status,
             probe=self._probe or (frame.probe if frame is not None else ""),
-            kernel=self._kernel_name(),
+            kernel=frame.kernel if frame is not None else self._kernel_name(),
             probes=tuple(watch.probes()),
             stale=waiting or status.state in ("failed", "stopped"),
             paused=self._paused,

@@ -24,6 +24,29 @@ def test_a_compile_error_has_its_place_and_the_compilers_words(tmp_path: Path) -
     assert "undeclared" in error.render()
 
 
+def test_the_caret_is_right_behind_an_expanded_macro(tmp_path: Path) -> None:
+    source = tmp_path / "macro.cu"
+    source.write_text("__global__ void k(int *p) { p[0] = undeclared; }\nint main() {}\n")
+    with pytest.raises(UserError) as caught:
+        compile_to_ptx(find(), source, "sm_86")
+    assert caught.value.at is not None
+    assert caught.value.at.column == 36
+
+
+def test_flags_that_leave_no_output_are_told(tmp_path: Path) -> None:
+    source = tmp_path / "fine.cu"
+    source.write_text("__global__ void k() {}\nint main() {}\n")
+    with pytest.raises(UserError, match="wrote nothing"):
+        compile_to_ptx(find(), source, "sm_86", ["--dryrun"])
+
+
+def test_a_binary_ptx_file_is_told(tmp_path: Path) -> None:
+    source = tmp_path / "binary.ptx"
+    source.write_bytes(b"\x7fELF\xff\xfe\x00")
+    with pytest.raises(UserError, match="is not PTX"):
+        compile_to_ptx(find(), source, "sm_86")
+
+
 def test_a_host_compile_error_is_told(tmp_path: Path) -> None:
     source = tmp_path / "text.cu"
     source.write_text("this is no program\n")

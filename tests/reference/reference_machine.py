@@ -11,6 +11,8 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 
 import binary_float as bf
+from reference_warp import OPCODES as WARP_OPCODES
+from reference_warp import SOURCE_TYPES
 from scalar_opcodes import (
     WIDTHS,
     Form,
@@ -40,8 +42,7 @@ from gpuwatch.ptx.model import (
 
 WARP = 32
 GLOBAL_BASE = 0x1000_0000
-WINDOW = 1 << 20
-"""Every memory space starts at a multiple of this, buffers included."""
+WINDOW = 1 << 20  # buffers start at multiples of this
 
 Request = tuple[str, Instruction, list[int]]
 Thread = Generator[Request, object, None]
@@ -125,7 +126,10 @@ def _run_block(threads: list[Thread]) -> None:
     while requests:
         group = _ready(requests, len(threads))
         name = requests[group[0]][0]
-        answers = [None] * len(group) if name == "bar" else _warp_answers(requests, group)
+        answers: list[object] = [None] * len(group)
+        if name != "bar":
+            operands = [requests[k][2] for k in group]
+            answers = list(WARP_OPCODES[name](requests[group[0]][1], operands))
         for k, answer in zip(group, answers, strict=True):
             del requests[k]
             if request := _next(threads[k], answer):
@@ -148,64 +152,6 @@ def _ready(requests: dict[int, Request], count: int) -> list[int]:
             return warp
     assert all(request[0] == "bar" for request in requests.values()), "a warp is not complete"
     return list(requests)
-
-
-def _warp_answers(requests: dict[int, Request], group: list[int]) -> list[object]:
-    name, instruction, _ = requests[group[0]]
-    operands = [requests[k][2] for k in group]
-    return _WARP[name](instruction, operands)
-
-
-def _shuffle(instruction: Instruction, operands: list[list[int]]) -> list[object]:
-    mode = instruction.tokens[2]
-    answers: list[object] = []
-    for lane, (_, distance, control, *_) in enumerate(operands):
-        distance &= 31
-        segment = control >> 8 & 31
-        last = (lane & segment) | (control & 31 & ~segment)
-        low = lane & segment
-        place = {
-            "up": lane - distance,
-            "down": lane + distance,
-            "bfly": lane ^ distance,
-            "idx": low | (distance & ~segment),
-        }[mode]
-        inside = place >= last if mode == "up" else place <= last
-        answers.append((operands[place if inside else lane][0], inside))
-    return answers
-
-
-def _vote(instruction: Instruction, operands: list[list[int]]) -> list[object]:
-    yes = [o[0] for o in operands]
-    result = {
-        "all": lambda: int(all(yes)),
-        "any": lambda: int(any(yes)),
-        "uni": lambda: int(len(set(yes)) == 1),
-        "ballot": lambda: sum(bit << k for k, bit in enumerate(yes)),
-    }[instruction.tokens[2]]()
-    return [(result, False)] * len(yes)
-
-
-def _match(instruction: Instruction, operands: list[list[int]]) -> list[object]:
-    values = [o[0] for o in operands]
-    peers = [sum((v == w) << k for k, w in enumerate(values)) for v in values]
-    if instruction.tokens[1] == "any":
-        return [(bits, False) for bits in peers]
-    same = len(set(values)) == 1
-    return [(peers[0] if same else 0, same)] * len(values)
-
-
-def _reduce(instruction: Instruction, operands: list[list[int]]) -> list[object]:
-    form = Form(instruction.tokens, instruction.tokens[-1])
-    name = instruction.tokens[2]
-    total, *rest = (o[0] for o in operands)
-    for value in rest:
-        total = compute(Form((name,), form.kind), [total, value]) & 0xFFFFFFFF
-    return [(total, False)] * len(operands)
-
-
-_WARP = {"shfl": _shuffle, "vote": _vote, "match": _match, "redux": _reduce}
-_SOURCE_TYPES = {"shfl": "b32", "vote": "pred", "redux": "b32"}
 
 
 class _Thread:
@@ -253,7 +199,7 @@ class _Thread:
                 place = self._kernel.labels[target.name]
             elif opcode == "bar":
                 yield ("bar", instruction, [])
-            elif opcode in _WARP:
+            elif opcode in WARP_OPCODES:
                 answer = yield (opcode, instruction, self._warp_operands(instruction))
                 assert isinstance(answer, tuple)
                 self._write_pair(instruction.operands[0], *answer)
@@ -265,7 +211,7 @@ class _Thread:
         return guard is None or bool(self._registers[guard.register]) != guard.negated
 
     def _warp_operands(self, instruction: Instruction) -> list[int]:
-        kind = _SOURCE_TYPES.get(instruction.opcode, instruction.tokens[-1])
+        kind = SOURCE_TYPES.get(instruction.opcode, instruction.tokens[-1])
         first, *rest = instruction.operands[1:]
         return [self._read(first, kind), *(self._read(operand, "b32") for operand in rest)]
 

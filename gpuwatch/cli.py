@@ -191,7 +191,8 @@ def _report(given: argparse.Namespace) -> int:
         try:
             session.prepare()
             bar.update(task, description="launching")
-            for _ in range(given.launches):
+            bar.update(task, completed=session.launches)
+            while session.launches < given.launches:
                 session.step()
                 bar.advance(task)
             frame = session.frame()

@@ -41,6 +41,9 @@ class KernelImage:
     registers: int
     shared_bytes: int
     pointer_variable: str = ""
+    block_private_prefix: str = ""
+    """Registers with this prefix address, in atomics, words that one block alone touches, so
+    the order of blocks cannot show in them; "" when there are none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -31,6 +32,10 @@ class Runner:
 
     assembled: Assembled
     loaded: LoadedKernel
+    wall_seconds: float = 0.0
+    """Of the last launch of the warm-up."""
+    last: RunResult | None = None
+    """Result of that launch."""
     times: deque[float] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
     @property
@@ -41,7 +46,10 @@ class Runner:
     def warm_up(self, modelled: bool) -> None:
         """On a GPU, launches until clocks and caches are steady; a modelled device needs none."""
         for _ in range(1 if modelled else _WARM_UP):
+            begun = time.monotonic()
             result = self.loaded.run()
+            self.wall_seconds = time.monotonic() - begun
+        self.last = result
         self.times.append(result.kernel_seconds)
 
 
@@ -66,7 +74,7 @@ class ProbedKernel:
 def load_plain(watched: WatchedProgram, device: Device, mangled: str) -> PlainKernel:
     """Loads and runs the kernel as it is. Raises UserError as toolchain and device do."""
     launch = watched.launch(mangled)
-    runner = _load(watched, device, watched.module.text, mangled, launch, "", ())
+    runner = _load(watched, device, watched.module.text, mangled, launch)
     runner.warm_up(device.info.modelled)
     return PlainKernel(runner, launch, runner.loaded.read_buffers())
 
@@ -79,15 +87,7 @@ def load_probed(
     launch = plain.launch
     woven = weave(watched.module, launch.kernel, program)
     layout = lay_out(woven, launch.grid, launch.block)
-    runner = _load(
-        watched,
-        device,
-        woven.text,
-        woven.entry,
-        launch,
-        woven.pointer_variable,
-        layout.buffers,
-    )
+    runner = _load(watched, device, woven.text, woven.entry, launch, woven, layout.buffers)
     runner.warm_up(device.info.modelled)
     outputs = runner.loaded.read_buffers()
     same = all(np.array_equal(a, b) for a, b in zip(plain.outputs, outputs, strict=True))
@@ -115,8 +115,8 @@ def _load(
     text: str,
     entry: str,
     launch: Launch,
-    pointer_variable: str,
-    buffers: tuple[int, ...],
+    woven: Woven | None = None,
+    buffers: tuple[int, ...] = (),
 ) -> Runner:
     assembled = assemble(watched.toolchain, text, watched.arch, entry)
     image = KernelImage(
@@ -125,6 +125,7 @@ def _load(
         cubin=assembled.cubin,
         registers=assembled.registers,
         shared_bytes=assembled.shared_bytes,
-        pointer_variable=pointer_variable,
+        pointer_variable=woven.pointer_variable if woven else "",
+        block_private_prefix=woven.block_private_prefix if woven else "",
     )
     return Runner(assembled, device.load(image, launch, buffers))

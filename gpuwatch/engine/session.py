@@ -47,6 +47,11 @@ class Session:
         self._reset_rates()
 
     @property
+    def launches(self) -> int:
+        """Launches observed since the last selection or reset."""
+        return self._launches
+
+    @property
     def info(self) -> DeviceInfo:
         return self._device.info
 
@@ -73,10 +78,13 @@ class Session:
         if probe is not None or not name:
             name = probe or self._options.probe
         key = (mangled, name)
-        if key not in self._probeds:
+        new = key not in self._probeds
+        if new:
             self._attach(mangled, name)
         self._selected = key
         self.reset()
+        if new:
+            self._count_first()
 
     def step(self) -> RunResult:
         """One probed launch (and now and then a plain one), its records decoded."""
@@ -158,6 +166,15 @@ class Session:
         probed = load_probed(self.program, self._device, plain, program)
         self._probeds[mangled, name] = probed
         self._readers[mangled, name] = MapReader(probed.layout, plain.launch, self.info)
+
+    def _count_first(self) -> None:
+        """The last launch of the warm-up is the first that counts, so a frame is there at once."""
+        runner = self._probeds[self._selected].runner
+        self._readers[self._selected].observe(runner.loaded)
+        self._launches = 1
+        self._instructions = runner.last.thread_instructions if runner.last else None
+        self._walls.append(runner.wall_seconds)
+        self._ends.append(time.monotonic())
 
     def _reset_rates(self) -> None:
         self._launches = 0

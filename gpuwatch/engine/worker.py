@@ -72,6 +72,9 @@ class _Worker:
     def _launch(self) -> None:
         session = self._ready()
         session.step()
+        self._publish(session)
+
+    def _publish(self, session: Session) -> None:
         now = time.monotonic()
         if self._may_write and now - self._published >= _FRAME_SECONDS:
             self._published = now
@@ -107,8 +110,12 @@ class _Worker:
         self._go_on()
 
     def _go_on(self) -> None:
+        """Shows the launch that attaching made, if it made one, and goes on launching."""
         self._running = True
         self._send(Status("running"))
+        session = self._ready()
+        if session.launches:
+            self._publish(session)
 
     def _ready(self) -> Session:
         if self._session is None:

@@ -35,6 +35,8 @@ class Woven:
     inserted_lines: tuple[int, ...]
     """Line numbers (from 1) of `text` that the weaver added."""
     notes: tuple[str, ...] = ()
+    block_private_prefix: str = ""
+    """Prefix of the woven registers when all maps have slots of one block each; else ""."""
     """What the user should know of this weaving: code that no probe could reach, ..."""
     counts_departures: bool = False
     """Whether the last buffer counts, in a u32 per warp, the lanes that have ended."""

@@ -119,7 +119,12 @@ class _Weaver:
             inserted_lines=added,
             notes=tuple(self._notes()),
             counts_departures=counts,
+            block_private_prefix=self._block_private_prefix(),
         )
+
+    def _block_private_prefix(self) -> str:
+        private = all(map_.level in ("thread", "warp", "block") for map_ in self._program.maps)
+        return self._names.registers if private else ""
 
     def _notes(self) -> Iterator[str]:
         if self._after:

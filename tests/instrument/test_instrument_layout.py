@@ -37,7 +37,7 @@ def test_buffers_hold_every_record(
     departs: bool,
 ) -> None:
     places = tuple(Site(number, "p", "", 1, 0) for number in range(sites))
-    woven = Woven("", "k", "v", tuple(given_maps), places, (), (), departs)
+    woven = Woven("", "k", "v", tuple(given_maps), places, (), counts_departures=departs)
     layout = lay_out(woven, grid, block)
     blocks, threads = grid[0] * grid[1] * grid[2], block[0] * block[1] * block[2]
     warps = blocks * -(-threads // 32)

@@ -26,7 +26,7 @@ from gpuwatch.device.sim.program import Program, build_program
 from gpuwatch.device.sim.schedule import BlockScheduler, kernel_cycles
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Launch
-from gpuwatch.ptx.model import Function, Module
+from gpuwatch.ptx.model import Address, Function, Instruction, Module, Register
 
 _ALIGN = 64
 _Run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 6)
@@ -98,7 +98,7 @@ class SimKernel:
         self._costs = model_costs(self._program, profile, load)
         local = local_stride(self._program) * 32 * launch.warps_per_block
         suspended = warp_bytes(self._program) * launch.warps_per_block
-        count = 1 if must_run_serially(self._program) else threads
+        count = 1 if must_run_serially(self._program, image.block_private_prefix) else threads
         self._workers = [_Worker(shared, local, suspended) for _ in range(count)]
         self._pool = ThreadPoolExecutor(count)
         self._fill_launch(shared)
@@ -252,11 +252,22 @@ def _fault_of(worker: _Worker) -> Fault | None:
     )
 
 
-def must_run_serially(program: Program) -> bool:
-    """Whether the order of blocks could show: used results of global atomics, float sums."""
+def must_run_serially(program: Program, private_prefix: str) -> bool:
+    """Whether the order of blocks could show: used results of global atomics, float sums.
+
+    Atomics addressed by a register with `private_prefix` touch words of one block alone.
+    """
     return any(
         i.opcode in ("atom", "red")
         and "shared" not in i.tokens
         and (i.opcode == "atom" or i.tokens[-1] in ("f16", "f32", "f64"))
+        and not (private_prefix and _address_register(i).startswith(private_prefix))
         for i in program.instructions
     )
+
+
+def _address_register(instruction: Instruction) -> str:
+    for operand in instruction.operands:
+        if isinstance(operand, Address) and isinstance(operand.base, Register):
+            return operand.base.name
+    return ""

@@ -6,7 +6,7 @@ import heapq
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpuwatch.device.sim.schedule import BlockScheduler, kernel_cycles
@@ -52,6 +52,7 @@ def test_fills_breadth_first() -> None:
     st.integers(0, 7),
     st.lists(st.integers(0, 40), max_size=60),
 )
+@example(2, 2, 7, [9, 17, 17, 10, 0, 0])
 def test_is_greedy_when_the_shortest_block_is_in_the_first_wave(
     sms: int, resident: int, overhead: int, rest: list[int]
 ) -> None:

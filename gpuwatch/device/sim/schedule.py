@@ -38,7 +38,8 @@ class BlockScheduler:
         order = np.lexsort((self._sm, self._slot, self._free))
         if self._shortest is not None:
             horizon = self._free[order[0]] + self._overhead + self._shortest
-            order = order[: np.searchsorted(self._free[order], horizon, side="right")]
+            # A slot free at the horizon itself may tie with one of this wave: it waits.
+            order = order[: max(1, np.searchsorted(self._free[order], horizon, side="left"))]
         self._wave = order[:remaining]
         self._start = self._free[self._wave] + self._overhead
         return self._sm[self._wave], self._slot[self._wave], self._start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from gpuwatch.analysis.occupancy import SmColumns
@@ -115,10 +115,3 @@ class Watch(Protocol):
 
     def close(self) -> None:
         """Ends the worker; returns once it is gone (at most 0.5 s, then it is killed)."""
-
-
-@dataclass(slots=True)
-class Selection:
-    kernel: str = ""
-    probe: str = "block_sched"
-    extra_probes: tuple[str, ...] = field(default_factory=tuple)

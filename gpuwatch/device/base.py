@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -52,6 +52,8 @@ class RunResult:
 
     kernel_seconds: float
     thread_instructions: int | None = None
+    output: str = ""
+    """What the kernel printed, where the device gathers it (the simulator)."""
 
 
 class LoadedKernel(Protocol):
@@ -88,7 +90,17 @@ class Device(Protocol):
     def answers(self) -> DeviceAnswers:
         """What a captured program is told when it asks for the device."""
 
-    def load(self, image: KernelImage, launch: Launch, map_buffers: Sequence[int]) -> LoadedKernel:
-        """Prepares `image` for `launch` with zeroed buffers of these sizes in bytes."""
+    def load(
+        self,
+        image: KernelImage,
+        launch: Launch,
+        map_buffers: Sequence[int],
+        fixed: Mapping[int, NDArray[np.uint8]] | None = None,
+    ) -> LoadedKernel:
+        """Prepares `image` for `launch` with map buffers of these sizes in bytes.
+
+        A launch finds them zeroed, but for those in `fixed`, which hold these bytes and which
+        the kernel only reads.
+        """
 
     def close(self) -> None: ...

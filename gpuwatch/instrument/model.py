@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gpuwatch.probe.model import Map
 
@@ -16,6 +19,9 @@ class Site:
     opcode: str
     ptx_line: int
     source_line: int
+    function: str = ""
+    """The device function that it lies in; "" in the kernel itself."""
+    before: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +41,9 @@ class Woven:
     inserted_lines: tuple[int, ...]
     """Line numbers (from 1) of `text` that the weaver added."""
     notes: tuple[str, ...] = ()
+    """What the user should know of this weaving: code that no probe could reach, ..."""
     block_private_prefix: str = ""
     """Prefix of the woven registers when all maps have slots of one block each; else ""."""
-    """What the user should know of this weaving: code that no probe could reach, ..."""
     counts_departures: bool = False
     """Whether the last buffer counts, in a u32 per warp, the lanes that have ended."""
 
@@ -53,6 +59,11 @@ class MapPlace:
     """Threads per slot: 32 for warp level, 1 for thread level."""
     records: int
     counts: int
+    offsets: int = -1
+    """Buffer of a dynamic map with the index of each slot's first record, u64, and one more that
+    ends the last slot; -1 for a map with as many records in every slot."""
+    sample: int = 1
+    """A slot stands for one in so many of the launch's warps, blocks or threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +74,8 @@ class MapLayout:
     buffers: tuple[int, ...]
     blocks: int
     warps_per_block: int
+    fixed: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
+    """Contents of the buffers that the kernel only reads."""
 
     @property
     def warps(self) -> int:

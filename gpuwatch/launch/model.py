@@ -52,6 +52,10 @@ class Launch:
     globals: dict[str, bytes] = field(default_factory=dict)
     index: int = 0
     """Which launch of the program this was, from 0."""
+    cooperative: bool = False
+    """Whether all blocks must be resident at once, so that they can wait for each other."""
+    cluster: Dim3 | None = None
+    """Blocks per cluster where the launch asked for clusters."""
 
     @property
     def blocks(self) -> int:

@@ -10,6 +10,9 @@ from gpuwatch.ptx.model import Instruction
 
 Level = Literal["thread", "warp", "block", "sm", "site", "kernel"]
 MapType = Literal["array", "reduce", "hist"]
+Reduction = Literal["sum", "min", "max"]
+Scale = Literal["log2", "linear"]
+SampleUnit = Literal["warp", "block"]
 ScalarType = Literal["u32", "u64", "s32", "s64", "f32", "pred"]
 
 
@@ -17,6 +20,8 @@ ScalarType = Literal["u32", "u64", "s32", "s64", "f32", "pred"]
 class Field:
     name: str
     type: ScalarType
+    reduction: Reduction = "sum"
+    """How a `reduce` map combines the values saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,13 @@ class Map:
     fields: tuple[Field, ...]
     at: Location | None = None
     dynamic: bool = False
-    """Whether `cap` is only what a first launch gets, to be raised by the counts that it gives."""
+    """Whether a first launch only counts, so that each slot then gets exactly what it needs."""
+    scale: Scale = "log2"
+    """Buckets of a `hist` map, whose `cap` is their number. log2: bucket 0 counts the value 0,
+    bucket k those from 2^(k-1) up to 2^k. linear: bucket k counts those from `low + k * step` up
+    to the next one's beginning. The first and last bucket also count what lies beyond them."""
+    low: int = 0
+    step: int = 1
 
     @property
     def slot_bytes(self) -> int:
@@ -142,6 +153,9 @@ class Probe:
     before: bool
     body: tuple[Action, ...]
     at: Location | None = None
+    sample: int = 1
+    """The probe runs for one warp (or block) in so many: those whose index it divides."""
+    sample_unit: SampleUnit = "warp"
 
 
 @dataclass(frozen=True, slots=True)

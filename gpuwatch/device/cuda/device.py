@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gpuwatch.device.base import DeviceInfo, KernelImage
 from gpuwatch.device.cuda.driver import import_pycuda
@@ -47,14 +50,20 @@ class CudaDevice:
     def answers(self) -> DeviceAnswers:
         return self._answers
 
-    def load(self, image: KernelImage, launch: Launch, map_buffers: Sequence[int]) -> CudaKernel:
+    def load(
+        self,
+        image: KernelImage,
+        launch: Launch,
+        map_buffers: Sequence[int],
+        fixed: Mapping[int, NDArray[np.uint8]] | None = None,
+    ) -> CudaKernel:
         """Loads the cubin; the launch's buffers are uploaded once and shared by its kernels.
 
         Raises UserError (status 1) when the driver refuses the module or memory runs out.
         """
         try:
             memory = self._memory_of(launch)
-            maps = MapMemory(self._driver, map_buffers)
+            maps = MapMemory(self._driver, map_buffers, fixed or {})
             return CudaKernel(self._driver, image, launch, memory, maps, self._timeout)
         except self._driver.MemoryError as problem:
             raise UserError(

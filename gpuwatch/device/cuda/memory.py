@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,13 +84,23 @@ class LaunchMemory:
 
 
 class MapMemory:
-    """The map buffers of one probed kernel, in one allocation that one memset clears."""
+    """The map buffers of one probed kernel: those that launches write lie in one allocation,
+    which one memset clears; `fixed` ones behind it."""
 
-    def __init__(self, driver: Any, sizes: Sequence[int]) -> None:
+    def __init__(
+        self, driver: Any, sizes: Sequence[int], fixed: Mapping[int, NDArray[np.uint8]]
+    ) -> None:
         self._driver = driver
         self._sizes = tuple(sizes)
-        self._offsets, self._total = _offsets(sizes)
-        self._base = driver.mem_alloc(self._total) if sizes else None
+        order = sorted(range(len(sizes)), key=lambda index: index in fixed)
+        offsets, total = _offsets([sizes[index] for index in order])
+        placed = dict(zip(order, offsets, strict=True))
+        self._offsets = [placed[index] for index in range(len(sizes))]
+        self._cleared = min((placed[index] for index in fixed), default=total)
+        self._base: Any = driver.mem_alloc(total) if sizes else None
+        for index, contents in fixed.items():
+            if contents.nbytes:
+                driver.memcpy_htod(int(self._base) + placed[index], contents)
         self._host = [driver.pagelocked_empty(max(size, 1), np.uint8) for size in sizes]
 
     def addresses(self) -> bytes:
@@ -101,8 +111,8 @@ class MapMemory:
         return b"".join((base + at).to_bytes(8, "little") for at in self._offsets)
 
     def clear(self, stream: Any) -> None:
-        if self._base is not None:
-            self._driver.memset_d8_async(self._base, 0, self._total, stream)
+        if self._base is not None and self._cleared:
+            self._driver.memset_d8_async(self._base, 0, self._cleared, stream)
 
     def read(self, index: int) -> NDArray[np.uint8]:
         """Bytes of buffer `index` in pinned memory, valid until the next read of it."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gpuwatch.device.base import DeviceInfo, KernelImage
 from gpuwatch.device.sim import profiles
@@ -45,13 +48,20 @@ class SimDevice:
     def answers(self) -> DeviceAnswers:
         return profiles.answers(self._profile)
 
-    def load(self, image: KernelImage, launch: Launch, map_buffers: Sequence[int]) -> SimKernel:
+    def load(
+        self,
+        image: KernelImage,
+        launch: Launch,
+        map_buffers: Sequence[int],
+        fixed: Mapping[int, NDArray[np.uint8]] | None = None,
+    ) -> SimKernel:
         """Raises UserError (status 2) with every instruction that cannot be executed."""
         return SimKernel(
             self._profile,
             image,
             launch,
             map_buffers,
+            fixed or {},
             threads=self._threads,
             timeout=self._timeout,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
@@ -72,12 +72,14 @@ class SimKernel:
         image: KernelImage,
         launch: Launch,
         map_buffers: Sequence[int],
+        fixed: Mapping[int, NDArray[np.uint8]],
         *,
         threads: int,
         timeout: float,
     ) -> None:
         self._profile = profile
         self._launch = launch
+        self._fixed = fixed
         self._timeout = timeout
         self._module = ptx.parse(image.ptx, f"{image.entry}.ptx")
         function = find_entry(self._module, image.entry)
@@ -159,8 +161,11 @@ class SimKernel:
         arena = self._arena
         for place, content in zip(self._buffers, self._launch.buffers, strict=True):
             arena.write(place, content)
-        for place in self._maps:
-            arena.view(place)[:] = 0
+        for index, place in enumerate(self._maps):
+            if index in self._fixed:
+                arena.write(place, self._fixed[index])
+            else:
+                arena.view(place)[:] = 0
         for place in self._variables.values():
             arena.view(place)[:] = 0
         fill_variables(arena, self._module, self._variables)

@@ -97,9 +97,9 @@ class MapMemory:
         placed = dict(zip(order, offsets, strict=True))
         self._offsets = [placed[index] for index in range(len(sizes))]
         self._cleared = min((placed[index] for index in fixed), default=total)
-        self._base: Any = driver.mem_alloc(total) if sizes else None
+        self._base = driver.mem_alloc(total) if sizes else None
         for index, contents in fixed.items():
-            if contents.nbytes:
+            if contents.nbytes and self._base is not None:
                 driver.memcpy_htod(int(self._base) + placed[index], contents)
         self._host = [driver.pagelocked_empty(max(size, 1), np.uint8) for size in sizes]
 

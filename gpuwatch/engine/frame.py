@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from gpuwatch.analysis.maps import MapFigures
 from gpuwatch.analysis.occupancy import SmColumns
 from gpuwatch.analysis.spread import Spread as Spread
 from gpuwatch.analysis.warps import WarpColumns
@@ -48,6 +49,8 @@ class Frame:
     elapsed: Spread | None
     warps_table: WarpColumns | None
     sms: SmColumns | None
+    maps: tuple[MapFigures, ...] = ()
+    """Every map of the probe."""
     thread_instructions: int | None = None
     notes: tuple[str, ...] = ()
     taken_at: float = 0.0

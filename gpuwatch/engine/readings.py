@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from gpuwatch.analysis.maps import MapFigures, all_figures, columns_of, hist_buckets, site_rows
 from gpuwatch.analysis.occupancy import SmColumns, sm_columns
 from gpuwatch.analysis.spread import Spread, spread
 from gpuwatch.analysis.warps import (
@@ -18,8 +20,9 @@ from gpuwatch.analysis.warps import (
     warp_columns,
 )
 from gpuwatch.device.base import DeviceInfo, LoadedKernel
-from gpuwatch.instrument.model import MapLayout, MapPlace
+from gpuwatch.instrument.model import MapLayout, MapPlace, Site
 from gpuwatch.launch import Launch
+from gpuwatch.probe.model import Program, Save
 from gpuwatch.trace.decode import Decoded, decode
 
 
@@ -35,33 +38,41 @@ class Reading:
     sms: SmColumns | None
     running_mean: float | None
     idle_mean: float | None
+    maps: tuple[MapFigures, ...] = ()
 
 
 class MapReader:
     """Reads the maps of a probed kernel after each launch.
 
-    The figures come from the first map whose records have a start and an elapsed time, or from
-    the first map where none has.
+    Cycles come from the first map whose records have a start and an elapsed time; only it is
+    read at every launch, the others when a reading is asked for.
     """
 
-    def __init__(self, layout: MapLayout, launch: Launch, info: DeviceInfo) -> None:
+    def __init__(
+        self, program: Program, layout: MapLayout, sites: Sequence[Site], launch: Launch,
+        info: DeviceInfo,
+    ) -> None:  # fmt: skip
         self._info = info
-        self._place = _main_place(layout)
+        self._always = always_saved(program)
+        self._layout = layout
+        self._labels = [(site.source_line, site.opcode, site.function) for site in sites]
+        self._main = _main_place(layout)
         self._shape = Shape(
-            launch.threads_per_block, launch.warps_per_block, max(self._place.divisor, 1)
+            launch.threads_per_block, launch.warps_per_block, max(self._main.divisor, 1)
         )
         self._accumulated = Accumulated(launch.warps)
+        self._loaded: LoadedKernel | None = None
         self._decoded: Decoded | None = None
         self._intervals: Intervals | None = None
 
     def observe(self, loaded: LoadedKernel) -> None:
         """Decodes the launch that just ran and adds it to the sums."""
-        place = self._place
-        counts = loaded.read_map(place.counts).view(np.uint32)
-        self._decoded = decode(place.map, place.slots, loaded.read_map(place.records), counts)
+        self._loaded = loaded
+        self._decoded = self._decode(self._main, loaded)
         self._intervals = None
-        if place.map.level in ("warp", "thread"):
-            self._intervals = intervals(self._decoded.records, self._decoded.slots, self._shape)
+        if self._main.map.level in ("warp", "thread"):
+            slots = self._decoded.slots * self._main.sample
+            self._intervals = intervals(self._decoded.records, slots, self._shape)
         if self._intervals is not None:
             self._accumulated.observe(self._intervals)
 
@@ -70,15 +81,57 @@ class MapReader:
 
     def reading(self) -> Reading:
         """The figures of the launch last observed. Raises RuntimeError before the first."""
-        if self._decoded is None:
+        if self._decoded is None or self._loaded is None:
             raise RuntimeError("no launch was observed yet")
-        decoded = self._decoded
+        seen = [
+            (place, self._decoded if place is self._main else self._decode(place, self._loaded))
+            for place in self._layout.places
+        ]
+        maps = tuple(self._figures(place, decoded) for place, decoded in seen)
         result = Reading(
-            len(decoded), len(decoded.missing), decoded.dropped, None, None, None, None, None
-        )
+            sum(len(decoded) for _, decoded in seen),
+            sum(figures.missing for figures in maps),
+            sum(figures.dropped for figures in maps),
+            None, None, None, None, None, maps,
+        )  # fmt: skip
         if self._intervals is not None:
-            self._fill(result, decoded, self._intervals)
+            self._fill(result, self._decoded, self._intervals)
         return result
+
+    def _decode(self, place: MapPlace, loaded: LoadedKernel) -> Decoded:
+        counts = loaded.read_map(place.counts).view(np.uint32)
+        records = loaded.read_map(place.records)
+        offsets = self._layout.fixed.get(place.offsets)
+        if offsets is None:
+            return decode(place.map, place.slots, records, counts)
+        return decode(place.map, place.slots, records, counts, offsets.view(np.uint64))
+
+    def _figures(self, place: MapPlace, decoded: Decoded) -> MapFigures:
+        columns = columns_of(decoded.records)
+        map_ = place.map
+        figures = MapFigures(
+            name=map_.name,
+            level=map_.level,
+            kind=map_.type,
+            slots=place.slots,
+            records=len(decoded),
+            empty=len(decoded.missing),
+            missing=len(decoded.missing) if map_.name in self._always else 0,
+            dropped=decoded.dropped,
+            sample=place.sample,
+            fields=(),
+            slot=decoded.slots,
+            columns=columns,
+        )
+        if map_.type == "hist":
+            (counts,) = columns.values()
+            table = counts.astype(np.uint64).reshape(-1, map_.cap)
+            figures.buckets = hist_buckets(table, map_.scale, map_.low, map_.step, place.sample)
+            return figures
+        figures.fields = all_figures(columns, place.sample)
+        if map_.level == "site":
+            figures.sites = site_rows(decoded.slots, columns, self._labels)
+        return figures
 
     def _fill(self, result: Reading, decoded: Decoded, seen: Intervals) -> None:
         table = warp_columns(seen, decoded.records, self._shape, self._accumulated)
@@ -98,8 +151,21 @@ class MapReader:
             result.idle_mean = float(result.sms.idle_cycles.sum()) / len(table)
 
 
+def always_saved(program: Program) -> frozenset[str]:
+    """Maps in which every slot gets a record of a thread or warp that ends: those saved to at a
+    kernel's begin or end, under no condition."""
+    return frozenset(
+        action.map
+        for probe in program.probes
+        if probe.position == "kernel"
+        for action in probe.body
+        if isinstance(action, Save)
+    )
+
+
 def _main_place(layout: MapLayout) -> MapPlace:
     for place in layout.places:
-        if is_timed(tuple(field.name for field in place.map.fields)):
+        timed = is_timed(tuple(field.name for field in place.map.fields))
+        if timed and place.map.type == "array":
             return place
     return layout.places[0]

@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from gpuwatch.analysis.occupancy import SmColumns
+from gpuwatch.analysis.warps import is_timed
+from gpuwatch.engine import report_maps
 from gpuwatch.engine.frame import Frame
 
 _BAR_CELLS = 20
@@ -57,6 +59,7 @@ def as_json(frame: Frame) -> dict[str, Any]:
             "ratio": frame.seconds_probed / frame.seconds_plain,
         },
         "wall_seconds_per_launch": frame.wall_seconds_per_launch,
+        "maps": [report_maps.as_json(figures) for figures in frame.maps],
         "notes": list(frame.notes),
     }
     if device.kind == "sim":
@@ -76,7 +79,8 @@ def render(frame: Frame, console: Console) -> None:
     unit = "modelled cycles" if frame.device.modelled else "cycles"
     _print_head(frame, console)
     console.print()
-    console.print(f"Total Blocks: {frame.blocks}, Total Tasks: {frame.records}")
+    tasks = frame.warps if frame.warps_table is None else len(frame.warps_table)
+    console.print(f"Total Blocks: {frame.blocks}, Total Tasks: {tasks}")
     if frame.running_cycles_mean is not None:
         console.print(f"Average Running Time: {frame.running_cycles_mean:.0f} ({unit})")
     if frame.idle_cycles_mean is not None:
@@ -95,6 +99,9 @@ def render(frame: Frame, console: Console) -> None:
     if frame.warps_table is not None and "warpid" in frame.warps_table.fields:
         console.print()
         console.print(_warp_table(frame, unit))
+    for figures in frame.maps:
+        if not is_timed(tuple(figures.columns)):
+            report_maps.render(figures, console)
 
 
 def _print_head(frame: Frame, console: Console) -> None:

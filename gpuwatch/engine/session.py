@@ -142,6 +142,7 @@ class Session:
             elapsed=reading.elapsed,
             warps_table=reading.warps,
             sms=reading.sms,
+            maps=reading.maps,
             thread_instructions=self._instructions,
             notes=self._notes(plain, probed),
             taken_at=time.monotonic(),
@@ -165,7 +166,9 @@ class Session:
         self._progress(f"weaving {program.name}")
         probed = load_probed(self.program, self._device, plain, program)
         self._probeds[mangled, name] = probed
-        self._readers[mangled, name] = MapReader(probed.layout, plain.launch, self.info)
+        self._readers[mangled, name] = MapReader(
+            program, probed.layout, probed.woven.sites, plain.launch, self.info
+        )
 
     def _count_first(self) -> None:
         """The last launch of the warm-up is the first that counts, so a frame is there at once."""

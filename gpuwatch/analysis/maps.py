@@ -1,0 +1,135 @@
+"""What any map says after a launch: figures of each field, its rows, its buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Number = int | float
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFigures:
+    """Of one field over the records of a launch. `total` of whole numbers is exact; it is an
+    estimate, the records' sum times `MapFigures.sample`, where a map is sampled."""
+
+    name: str
+    total: Number
+    least: Number
+    greatest: Number
+    mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Bucket k counts the values from `edges[k]` up to `edges[k + 1]`; (n,) and (n + 1,)."""
+
+    counts: NDArray[np.int64]
+    edges: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRow:
+    """One probed instruction and what was saved there, by field."""
+
+    source_line: int
+    opcode: str
+    function: str
+    values: dict[str, Number]
+
+
+@dataclass(slots=True)
+class MapFigures:
+    """`records` were saved in `slots` slots, of which `empty` saved nothing: so many are
+    `missing` where every slot must save. `sample` is 1, or a record stands for so many warps,
+    blocks or threads."""
+
+    name: str
+    level: str
+    kind: str
+    slots: int
+    records: int
+    empty: int
+    missing: int
+    dropped: int
+    sample: int
+    fields: tuple[FieldFigures, ...]
+    slot: NDArray[np.int64]
+    """Slot of each row of `columns`."""
+    columns: dict[str, NDArray[np.generic]]
+    buckets: Buckets | None = None
+    sites: tuple[SiteRow, ...] = ()
+
+
+def field_figures(name: str, values: NDArray[np.generic], sample: int = 1) -> FieldFigures | None:
+    """None for no values."""
+    if len(values) == 0:
+        return None
+    whole = values.dtype.kind in "iu"
+    total: Number = int(values.sum()) if whole else float(np.sum(values, dtype=np.float64))
+    if whole and values.dtype.itemsize == 8:
+        total = _exact_sum(values)
+    low, high = values.min(), values.max()
+    return FieldFigures(
+        name,
+        total * sample,
+        int(low) if whole else float(low),
+        int(high) if whole else float(high),
+        float(total / len(values)),
+    )
+
+
+def _exact_sum(values: NDArray[np.generic]) -> int:
+    """Sum of 64-bit integers beyond 64 bits: of their upper and lower halves apart."""
+    unsigned = values.view(np.uint64)
+    low = int((unsigned & np.uint64(0xFFFFFFFF)).sum())
+    high = int((unsigned >> np.uint64(32)).sum())
+    total = (high << 32) + low
+    negative = int((values.view(np.int64) < 0).sum()) if values.dtype.kind == "i" else 0
+    return total - (negative << 64)
+
+
+def columns_of(records: NDArray[np.void]) -> dict[str, NDArray[np.generic]]:
+    """Each field of structured records as an array of its own."""
+    return {name: np.ascontiguousarray(records[name]) for name in records.dtype.names or ()}
+
+
+def all_figures(
+    columns: Mapping[str, NDArray[np.generic]], sample: int = 1
+) -> tuple[FieldFigures, ...]:
+    """The figures of every field that has values."""
+    found = (field_figures(name, values, sample) for name, values in columns.items())
+    return tuple(figures for figures in found if figures is not None)
+
+
+def hist_buckets(
+    counts: NDArray[np.uint64], scale: str, low: int, step: int, sample: int = 1
+) -> Buckets:
+    """Buckets of a histogram map from the counts of all its slots, (slots, buckets).
+
+    log2: edges 0, 1, 2, 4, ...; linear: `low` plus multiples of `step`.
+    """
+    total = counts.reshape(-1, counts.shape[-1]).sum(axis=0).astype(np.int64) * sample
+    number = len(total)
+    if scale == "log2":
+        edges = np.concatenate(([0.0], 2.0 ** np.arange(number)))
+    else:
+        edges = low + step * np.arange(number + 1, dtype=np.float64)
+    return Buckets(total, edges)
+
+
+def site_rows(
+    slots: NDArray[np.int64],
+    columns: Mapping[str, NDArray[np.generic]],
+    labels: Sequence[tuple[int, str, str]],
+) -> tuple[SiteRow, ...]:
+    """One row per record; `labels` are (source line, opcode, function) of each site."""
+    rows = []
+    for place, slot in enumerate(slots.tolist()):
+        values = {name: column[place].item() for name, column in columns.items()}
+        line, opcode, function = labels[slot]
+        rows.append(SiteRow(line, opcode, function, values))
+    return tuple(sorted(rows, key=lambda row: row.source_line))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 
-from gpuwatch.ptx.lexer import Cursor, Token
+from gpuwatch.ptx.lexer import TRIVIA_PATTERN, Cursor, Token
 from gpuwatch.ptx.model import Directive, Loc, Parameter, RegisterDeclaration, Variable
 from gpuwatch.ptx.types import ALL_TYPES, type_bytes
 
 SPACES = frozenset({".global", ".const", ".shared", ".local", ".param", ".tex"})
 LINKAGES = frozenset({".visible", ".extern", ".weak", ".common"})
+_NAMING = frozenset({".branchtargets", ".calltargets", ".alias"})
+_TRIVIA = re.compile(TRIVIA_PATTERN, re.ASCII)
+_WORD = re.compile(r"[%$A-Za-z_][\w$]*", re.ASCII)
 _VECTORS = frozenset({".v2", ".v4", ".v8"})
 
 
@@ -184,8 +188,11 @@ class DeclarationReader:
         """Any other directive, up to its ";"."""
         cursor = self._cursor
         token = cursor.next()
-        self._skip_to(";")
-        return Directive(token.start, cursor.next().end, token.text[1:])
+        first = cursor.position
+        last = self._skip_to(";")
+        named = _TRIVIA.sub(" ", cursor.text[first:last]) if token.text in _NAMING else ""
+        words = tuple(_WORD.findall(named))
+        return Directive(token.start, cursor.next().end, token.text[1:], words)
 
     def _skip_to(self, *closing: str) -> int:
         """Skips tokens, bracketed ones whole, up to one of `closing`; gives the end of the last."""

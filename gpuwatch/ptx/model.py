@@ -47,9 +47,10 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """`{a, b, ...}`."""
+    """`{a, b, ...}`, and `{a, b, ...}|p` with `predicate` p."""
 
     items: tuple[Operand, ...]
+    predicate: Register | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,8 @@ class Directive(Statement):
     """Any other dotted statement: `.pragma`, `.callprototype`, `.branchtargets`, ..."""
 
     name: str
+    words: tuple[str, ...] = ()
+    """Names behind it: the labels of `.branchtargets`, the functions of `.calltargets`."""
 
 
 @dataclass(frozen=True, slots=True)

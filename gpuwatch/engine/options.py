@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+DEFAULT_MAP_LIMIT = 1 << 30
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """`source` is a path; `kernel` a name or a unique part of one ("" takes the first that the
@@ -19,3 +22,5 @@ class Options:
     nvcc_flags: tuple[str, ...] = ()
     cuda_home: str | None = None
     timeout: float = 10.0
+    map_limit: int = DEFAULT_MAP_LIMIT
+    """Most bytes that a probe's maps may take."""

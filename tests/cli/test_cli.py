@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch import __version__
+from gpuwatch.probe.catalogue import folder
 
 SMALL = ("-d", "sim:a10", "--", "128", "128", "128")
 
@@ -59,6 +60,33 @@ def test_the_probed_ptx() -> None:
     assert done.returncode == 0, done.stderr
     assert ".visible .entry _Z8gemm_gpuPKfS0_Pfiii(" in done.stdout
     assert "gpuwatch_maps" in done.stdout
+
+
+def test_the_probed_ptx_as_a_diff() -> None:
+    done = _run("ptx", "gemm", "--diff", "--context", "0", *SMALL)
+    assert done.returncode == 0, done.stderr
+    numbered = [line for line in done.stdout.splitlines() if line.lstrip()[:1].isdecimal()]
+    woven = [line for line in numbered if " + " in line]
+    assert len(woven) > 20
+    assert f"{len(woven)} lines woven in at 2 places" in done.stdout
+
+
+def test_a_probe_file_is_checked_without_a_kernel(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.py", tmp_path / "bad.py"
+    good.write_text((folder("probes") / "block_sched.py").read_text())
+    bad.write_text(good.read_text().replace("gl.clock() - started", "gl.clok() - started"))
+    done = _run("probes", "check", str(good), str(bad))
+    assert done.returncode == 2
+    assert "good.py: sound; 1 map, 2 probes" in done.stdout
+    assert "bad.py:" in done.stderr and "clock" in done.stderr and "^" in done.stderr
+
+
+def test_a_probe_is_shown_with_its_maps_and_what_it_becomes() -> None:
+    done = _run("probes", "show", "block_sched", "--grid", "2,3", "--block", "48")
+    assert done.returncode == 0, done.stderr
+    assert "before kernel, once per warp" in done.stdout
+    assert "12  16 bytes x 1" in done.stdout
+    assert "+         mov.u64         %gpw_started, %clock64;" in done.stdout
 
 
 def test_the_version() -> None:

@@ -1,0 +1,177 @@
+"""The arguments of every command, and the options of a session that they make."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+from gpuwatch import __version__
+from gpuwatch.engine.options import DEFAULT_MAP_LIMIT, Options
+from gpuwatch.errors import UserError
+from gpuwatch.probe.catalogue import folder
+
+DESCRIPTION = "A live view inside a running CUDA kernel, on a GPU or on a simulated one."
+EPILOG = """\
+what follows -- are arguments of the program itself:
+  gpuwatch kernels/gemm.cu -- 512 512 512
+commands:
+  gpuwatch SOURCE              watch it live (prints the report when this is no terminal)
+  gpuwatch report SOURCE       the same without a screen
+  gpuwatch kernels SOURCE      the kernels of a file and how they are launched
+  gpuwatch probes              the presets
+  gpuwatch probes check FILE   whether a probe file keeps to the rules
+  gpuwatch probes show NAME    what a probe measures, its maps, the PTX that it becomes
+  gpuwatch ptx SOURCE          the probed PTX; with --diff what was woven in
+  gpuwatch doctor              what works here, and what mends the rest
+"""
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def split_program(given: list[str]) -> tuple[list[str], tuple[str, ...]]:
+    """gpuwatch's arguments and, behind the first `--`, those of the program."""
+    if "--" not in given:
+        return given, ()
+    at = given.index("--")
+    return given[:at], tuple(given[at + 1 :])
+
+
+def base_parser(command: str) -> argparse.ArgumentParser:
+    """The parser of `gpuwatch COMMAND`, or of `gpuwatch` itself for the command "watch"."""
+    watching = command == "watch"
+    parser = argparse.ArgumentParser(
+        prog="gpuwatch" if watching else f"gpuwatch {command}",
+        description=DESCRIPTION if watching else None,
+        epilog=EPILOG if watching else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    if watching:
+        parser.add_argument("--version", action="version", version=f"gpuwatch {__version__}")
+    return parser
+
+
+def source_parser(command: str) -> argparse.ArgumentParser:
+    """A parser of the arguments that every command with a SOURCE takes."""
+    parser = base_parser(command)
+    add = parser.add_argument
+    add("source", metavar="SOURCE", help="a .cu file with a main(), or a shipped one by name")
+    add("-k", "--kernel", default="", help="a kernel's name, or a part that only one has")
+    add("-p", "--probe", default="block_sched", help="presets or probe files, joined by commas")
+    add("-d", "--device", default="auto", help="auto, sim, sim:a10, sim:h200, sim:t4, cuda, cuda:N")
+    add("--cuda-home", metavar="DIR", help="a CUDA toolkit to take nvcc and ptxas from")
+    add("--nvcc-flags", metavar="FLAGS", default="", help="further flags: --nvcc-flags=-DTILE=16")
+    add("--timeout", type=_seconds, default=10.0, metavar="S", help="longest launch (default 10 s)")
+    add(
+        "--map-limit",
+        type=_bytes,
+        default=DEFAULT_MAP_LIMIT,
+        metavar="BYTES",
+        help="most memory for a probe's maps: 512M, 4G (default 1G)",
+    )
+    return parser
+
+
+def watch_parser(command: str) -> argparse.ArgumentParser:
+    parser = source_parser(command)
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+    parser.add_argument("--no-picker", action="store_true", help="start watching at once")
+    parser.set_defaults(launches=3, json=False)
+    return parser
+
+
+def report_parser(command: str) -> argparse.ArgumentParser:
+    parser = source_parser(command)
+    parser.add_argument("-n", "--launches", type=_positive, default=3, help="default 3")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def listing_parser(command: str) -> argparse.ArgumentParser:
+    parser = source_parser(command)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def ptx_parser(command: str) -> argparse.ArgumentParser:
+    parser = source_parser(command)
+    parser.add_argument("--diff", action="store_true", help="mark what was woven in")
+    parser.add_argument("--context", type=_count, default=3, help="lines around it (default 3)")
+    return parser
+
+
+def options_of(given: argparse.Namespace) -> Options:
+    """Raises UserError for flags that cannot be split into words."""
+    return Options(
+        source=_find_source(given.source),
+        device=given.device,
+        kernel=given.kernel,
+        probe=given.probe,
+        arguments=given.arguments,
+        nvcc_flags=_split_flags(given.nvcc_flags),
+        cuda_home=given.cuda_home,
+        timeout=given.timeout,
+        map_limit=given.map_limit,
+    )
+
+
+def dim3(text: str) -> tuple[int, int, int]:
+    """Up to three whole numbers of at least 1, separated by commas or x; for argparse."""
+    parts = text.replace("x", ",").split(",")
+    if not 1 <= len(parts) <= 3 or not all(part.isdecimal() and int(part) for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not one to three numbers, such as 32,43")
+    x, y, z = (*map(int, parts), 1, 1)[:3]
+    return x, y, z
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
+def _bytes(text: str) -> int:
+    number = text.lower().removesuffix("b").removesuffix("i")
+    unit = number[-1:] if number[-1:] in _UNITS else ""
+    digits = number.removesuffix(unit)
+    if not digits.isdecimal() or not int(digits):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes, such as 512M")
+    return int(digits) * _UNITS[unit]
+
+
+def _split_flags(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as problem:
+        raise UserError(
+            f"--nvcc-flags {text!r} cannot be split into words: {problem}",
+            hint="close every quote",
+        ) from problem
+
+
+def _find_source(name: str) -> str:
+    """`name`, or the shipped kernel that it names from any folder."""
+    if Path(name).exists():
+        return name
+    shipped = folder("kernels") / Path(name).name
+    known = name in (shipped.name, shipped.stem, f"kernels/{shipped.name}")
+    for candidate in (shipped, shipped.with_suffix(".cu")):
+        if known and candidate.is_file():
+            return str(candidate)
+    return name

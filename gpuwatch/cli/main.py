@@ -1,0 +1,110 @@
+"""The commands, and how each ends."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from gpuwatch.cli import arguments, probes, ptx
+from gpuwatch.cli.arguments import options_of, split_program
+from gpuwatch.doctor import doctor
+from gpuwatch.engine import report
+from gpuwatch.engine.client import WorkerClient
+from gpuwatch.engine.session import Session
+from gpuwatch.errors import UserError
+from gpuwatch.tui.app import run_app
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs the command; returns 0, 2 for bad input, 1 for a fault while running."""
+    given = list(sys.argv[1:] if words is None else words)
+    given, program = split_program(given)
+    command = given[0] if given and given[0] in _COMMANDS else "watch"
+    rest = given if command == "watch" else given[1:]
+    parse, run = _COMMANDS[command]
+    options = parse(command).parse_args(rest)
+    options.arguments = program
+    try:
+        return run(options)
+    except UserError as problem:
+        print(f"gpuwatch: {problem.render()}", file=sys.stderr)
+        return problem.status
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+
+
+def _watch(given: argparse.Namespace) -> int:
+    options = options_of(given)
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
+        return _report(given)
+    with WorkerClient(options) as watch:
+        return run_app(watch, ascii_only=given.ascii, picker=not given.no_picker)
+
+
+def _report(given: argparse.Namespace) -> int:
+    options = options_of(given)
+    shown = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
+        task = bar.add_task("starting", total=given.launches)
+        session = Session(options, lambda text: bar.update(task, description=text))
+        try:
+            session.prepare()
+            bar.update(task, description="launching")
+            bar.update(task, completed=session.launches)
+            while session.launches < given.launches:
+                session.step()
+                bar.advance(task)
+            frame = session.frame()
+            if given.json:
+                print(json.dumps(report.as_json(frame), indent=2))
+            else:
+                bar.stop()
+                report.render(frame, Console(highlight=False, soft_wrap=True))
+        finally:
+            session.close()
+    return 0
+
+
+def _kernels(given: argparse.Namespace) -> int:
+    session = Session(options_of(given))
+    choices = session.kernels()
+    session.close()
+    if given.json:
+        print(json.dumps([asdict(choice) for choice in choices], indent=2))
+        return 0
+    for choice in choices:
+        launched = "never launched"
+        if choice.grid and choice.block:
+            grid, block = ("x".join(map(str, shape)) for shape in (choice.grid, choice.block))
+            launched = f"<<<{grid}, {block}>>>  launched {_times(choice.launches)}"
+        print(f"{choice.demangled}  {launched}")
+    return 0
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _doctor(_given: argparse.Namespace) -> int:
+    return doctor(Console(highlight=False, soft_wrap=True))
+
+
+_Command = tuple[Callable[[str], argparse.ArgumentParser], Callable[[argparse.Namespace], int]]
+_COMMANDS: dict[str, _Command] = {
+    "watch": (arguments.watch_parser, _watch),
+    "report": (arguments.report_parser, _report),
+    "kernels": (arguments.listing_parser, _kernels),
+    "probes": (probes.parser, probes.run),
+    "ptx": (arguments.ptx_parser, ptx.run),
+    "doctor": (arguments.base_parser, _doctor),
+}

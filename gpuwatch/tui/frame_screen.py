@@ -74,7 +74,7 @@ class FittedScreen(Screen[Result]):
         width, height = event.size
         self.set_class(width < LEAST[0] or height < LEAST[1], "too-small")
         if not self.has_class("too-small"):
-            self.lay_out(height)
+            self.lay_out(width, height)
 
-    def lay_out(self, height: int) -> None:
+    def lay_out(self, width: int, height: int) -> None:
         """Adapts the layout to a size that is large enough."""

@@ -15,6 +15,7 @@ from gpuwatch.tui.dialogs import KernelPicker
 from gpuwatch.tui.frame_screen import FittedScreen
 from gpuwatch.tui.histogram_pane import HistogramPane
 from gpuwatch.tui.keymap import bindings
+from gpuwatch.tui.maps_pane import MapsPane, shown_maps
 from gpuwatch.tui.occupancy_pane import OccupancyPane
 from gpuwatch.tui.pane import View
 from gpuwatch.tui.start_screen import error_text
@@ -22,7 +23,9 @@ from gpuwatch.tui.warp_pane import WarpPane
 
 _LOW = 30
 """Lines below which the warps get about as much room as the panes above them."""
-_PANES = ("occupancy", "histogram", "warps")
+_NARROW = 110
+"""Columns below which maps beside the warps would be cut off."""
+_PANES = ("occupancy", "histogram", "warps", "maps")
 
 
 class LiveScreen(FittedScreen[None]):
@@ -31,9 +34,7 @@ class LiveScreen(FittedScreen[None]):
     BINDINGS = bindings("live")
     DEFAULT_CSS = """
     LiveScreen #upper { height: 4fr; min-height: 7; }
-    LiveScreen #warps { height: 3fr; }
     LiveScreen.low #upper { height: 10fr; }
-    LiveScreen.low #warps { height: 9fr; }
     LiveScreen #occupancy { width: 3fr; margin-right: 1; }
     LiveScreen #histogram { width: 2fr; }
     LiveScreen #banner {
@@ -43,10 +44,22 @@ class LiveScreen(FittedScreen[None]):
     LiveScreen.failed #banner { display: block; }
     LiveScreen.failed #upper { min-height: 2; }
     LiveScreen #banner Static { height: auto; }
-    LiveScreen.max-occupancy #warps, LiveScreen.max-occupancy #histogram { display: none; }
-    LiveScreen.max-histogram #warps, LiveScreen.max-histogram #occupancy { display: none; }
+    LiveScreen.max-occupancy #histogram, LiveScreen.max-histogram #occupancy { display: none; }
     LiveScreen.max-warps #upper { display: none; }
     LiveScreen.max-occupancy #occupancy { margin-right: 0; }
+    LiveScreen #lower { height: 3fr; }
+    LiveScreen.low #lower { height: 9fr; }
+    LiveScreen #maps { display: none; width: 2fr; margin-left: 1; }
+    LiveScreen #warps { width: 3fr; }
+    LiveScreen.has-maps #maps { display: block; }
+    LiveScreen.untimed #upper, LiveScreen.untimed #warps { display: none; }
+    LiveScreen.untimed #maps { display: block; margin-left: 0; }
+    LiveScreen.narrow.has-maps #maps { display: none; }
+    LiveScreen.narrow.untimed #maps { display: block; }
+    LiveScreen.max-occupancy #lower, LiveScreen.max-histogram #lower { display: none; }
+    LiveScreen.max-maps #upper, LiveScreen.max-maps #warps { display: none; }
+    LiveScreen.max-maps #maps { display: block; margin-left: 0; }
+    LiveScreen.max-warps #maps { display: none; }
     """
 
     def __init__(self, kernel: str | None, probe: str | None) -> None:
@@ -65,7 +78,9 @@ class LiveScreen(FittedScreen[None]):
         with Horizontal(id="upper"):
             yield OccupancyPane(self.glyphs, "occupancy")
             yield HistogramPane(self.glyphs, "histogram")
-        yield WarpPane(self.glyphs, "warps")
+        with Horizontal(id="lower"):
+            yield WarpPane(self.glyphs, "warps")
+            yield MapsPane(self.glyphs, "maps")
         yield StatusLine(self.glyphs)
         yield Footer(self.glyphs, "live")
 
@@ -74,8 +89,9 @@ class LiveScreen(FittedScreen[None]):
         self.pull()
         self.set_interval(1 / self.gpuwatch.rate_hz, self.pull)
 
-    def lay_out(self, height: int) -> None:
+    def lay_out(self, width: int, height: int) -> None:
         self.set_class(height < _LOW, "low")
+        self.set_class(width < _NARROW, "narrow")
 
     # ---- pulling
 
@@ -134,6 +150,11 @@ class LiveScreen(FittedScreen[None]):
         )
 
     def _show(self, view: View) -> None:
+        frame = view.frame
+        untimed = frame is not None and frame.warps_table is None and bool(frame.maps)
+        self.set_class(untimed, "untimed")
+        self.set_class(not untimed and bool(shown_maps(frame)), "has-maps")
+        self.query_one(MapsPane).show(view)
         self.query_one(Header).show(view)
         self.query_one(WarpPane).show(view)
         self.query_one(OccupancyPane).show(view)

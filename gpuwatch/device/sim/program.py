@@ -33,16 +33,22 @@ NO_DESTINATION = frozenset(
     )
 )
 BLOCK_ENDS = frozenset(["bra", "ret", "exit", "bar", "barrier", "trap"])
+CLOCKS = frozenset(["%clock", "%clock64", "%clock_hi", "%globaltimer"])
+"""Registers that show how far the cycles have come; a block is cut behind each read of one."""
 _NUMBERED = re.compile(r"(.*?)(\d+)$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Instructions `first` up to `end`; `successors` are block indices, `count` for the exit."""
+    """Instructions `first` up to `end`; `successors` are block indices, `count` for the exit.
+
+    A `joined` block only goes on where the one before it, its only predecessor, was cut.
+    """
 
     first: int
     end: int
     successors: tuple[int, ...]
+    joined: bool = False
 
 
 @dataclass(slots=True)
@@ -83,6 +89,8 @@ def build_program(module: Module, function: Function) -> Program:
         flattener.place(variable)
     for statement in function.body or ():
         flattener.add(statement)
+    if not program.instructions:
+        program.instructions.append(Instruction(0, 0, None, ("ret",), ()))
     program.shared_bytes = _align(program.shared_bytes, 16)
     for name in flattener.dynamic:
         program.shared[name] = program.shared_bytes
@@ -248,10 +256,16 @@ def _target(program: Program, instruction: Instruction) -> int:
     return program.labels[operand.name]
 
 
+def _reads_clock(instruction: Instruction) -> bool:
+    return instruction.opcode == "mov" and not CLOCKS.isdisjoint(read(instruction))
+
+
 def _cut(program: Program) -> list[Block]:
     code = program.instructions
     leaders = {0, *program.labels.values()}
     leaders.update(k + 1 for k, i in enumerate(code) if i.opcode in BLOCK_ENDS)
+    joined = {k + 1 for k, i in enumerate(code) if _reads_clock(i)} - leaders
+    leaders |= joined
     starts = sorted(k for k in leaders if k < len(code))
     index = {start: k for k, start in enumerate(starts)} | {len(code): len(starts)}
     blocks = []
@@ -263,7 +277,7 @@ def _cut(program: Program) -> list[Block]:
             following = [taken, index[end]] if last.guard else [taken]
         elif last.opcode in ("ret", "exit", "trap"):
             following = [len(starts), index[end]] if last.guard else [len(starts)]
-        blocks.append(Block(first, end, tuple(following)))
+        blocks.append(Block(first, end, tuple(following), first in joined))
     return blocks
 
 

@@ -54,10 +54,15 @@ def request_cycles(profile: Profile, path: str, size: int = 4) -> float:
 def block_timings(
     program: Program, profile: Profile, resident_warps: int
 ) -> tuple[BlockTiming, ...]:
-    """One timing per basic block, with `resident_warps` on the SM."""
-    return tuple(
-        _BlockModel(program, k, profile).timing(resident_warps) for k in range(len(program.blocks))
-    )
+    """One timing per basic block, with `resident_warps` on the SM.
+
+    Joined blocks share one scoreboard: theirs are the parts of the whole, each up to its end.
+    """
+    timings: list[BlockTiming] = []
+    for first, block in enumerate(program.blocks):
+        if not block.joined:
+            timings += _BlockModel(program, first, profile).timings(resident_warps)
+    return tuple(timings)
 
 
 def loop_depths(blocks: Sequence[Block]) -> list[int]:
@@ -71,7 +76,8 @@ def loop_depths(blocks: Sequence[Block]) -> list[int]:
 
 
 class _BlockModel:
-    """Walks one block in order with a scoreboard, and adds up what it asks of each pipe."""
+    """Walks a block, and those joined to it, in order with a scoreboard, and adds up what they ask
+    of each pipe."""
 
     def __init__(self, program: Program, index: int, profile: Profile) -> None:
         self._profile = profile
@@ -82,20 +88,43 @@ class _BlockModel:
         self._path = 0.0
         self._global = 0
         self._merged: dict[tuple[str, int], float] = {}
-        block = program.blocks[index]
-        for instruction in program.instructions[block.first : block.end]:
-            self._add(instruction)
-        waited = [self._ready[r] for r in program.live_out[index] if r in self._ready]
-        self._chain = max([self._clock, *waited])
+        self._program = program
+        self._first = index
 
-    def timing(self, resident_warps: int) -> BlockTiming:
+    def timings(self, resident_warps: int) -> list[BlockTiming]:
+        """Those of the block and of the ones joined to it."""
+        found: list[BlockTiming] = []
+        blocks = self._program.blocks
+        end = self._first + 1
+        while end < len(blocks) and blocks[end].joined:
+            end += 1
+        for index in range(self._first, end):
+            block = blocks[index]
+            for instruction in self._program.instructions[block.first : block.end]:
+                self._add(instruction)
+            total = self._so_far(resident_warps, index, last=index == end - 1)
+            found.append(
+                BlockTiming(
+                    total.cycles - sum(t.cycles for t in found),
+                    total.chain - sum(t.chain for t in found),
+                    total.global_accesses - sum(t.global_accesses for t in found),
+                )
+            )
+        return found
+
+    def _so_far(self, resident_warps: int, index: int, *, last: bool) -> BlockTiming:
+        """From the first block to the end of block `index`."""
         profile = self._profile
+        chain = self._clock
+        if last:
+            live = self._program.live_out[index]
+            chain = max([chain, *(self._ready[r] for r in live if r in self._ready)])
         pipes = [WARP * profile.schedulers * count / profile.operations[kind]
                  for kind, count in self._pipes.items()]  # fmt: skip
         per_scheduler = -(-resident_warps // profile.schedulers)
         shared = per_scheduler * max([self._issued, *pipes])
-        cycles = max(1.0, self._chain, shared, resident_warps * self._path)
-        return BlockTiming(round(cycles), round(self._chain), self._global)
+        cycles = max(1.0, chain, shared, resident_warps * self._path)
+        return BlockTiming(round(cycles), round(chain), self._global)
 
     def _add(self, instruction: Instruction) -> None:
         operands_there = [self._ready[r] for r in read(instruction) if r in self._ready]

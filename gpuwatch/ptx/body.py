@@ -47,6 +47,7 @@ class BodyReader:
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
         self._operands = OperandReader(cursor)
+        self._outer: list[OperandReader] = []
         self._declarations = DeclarationReader(cursor)
         self._place: _Place = (0, 0)
         self._opcodes: dict[str, tuple[str, ...]] = {}
@@ -88,9 +89,11 @@ class BodyReader:
                 add(Label(start, position, match[_LABEL_NAME]))
             elif match[_BRACE] == "{":
                 open_braces.append(start)
+                self._outer.append(self._operands)
                 add(Scope(start, position, True))
             elif open_braces:
                 open_braces.pop()
+                self._operands = self._outer.pop()
                 add(Scope(start, position, False))
             elif enclosed:
                 cursor.seek(start)
@@ -137,7 +140,10 @@ class BodyReader:
         """directive = loc | reg | variable | pragma | other ";" """
         name = self._cursor.peek().text
         if name in SPACES:
-            found.extend(self._declarations.variables())
+            variables = self._declarations.variables()
+            for variable in variables:
+                self._operands = self._operands.hiding(variable.name)
+            found.extend(variables)
             return
         found.append(_DIRECTIVES.get(name, BodyReader._other)(self))
 
@@ -148,8 +154,7 @@ class BodyReader:
 
     def _registers(self) -> RegisterDeclaration:
         declaration = self._declarations.registers()
-        for name, count in declaration.names:
-            self._operands.declare(name, count)
+        self._operands = self._operands.declaring(declaration.names)
         return declaration
 
     def _other(self) -> Directive:

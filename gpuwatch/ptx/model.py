@@ -7,7 +7,7 @@ not touched comes out byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -254,3 +254,17 @@ class Module:
 
     def entries(self) -> list[Function]:
         return [f for f in self.functions if f.kind == "entry" and f.body is not None]
+
+
+def families(name: str) -> Iterator[tuple[str, int]]:
+    """The ways to read `name` as one of `family<count>`: `x10` is ("x1", 0) or ("x", 10)."""
+    for digits in range(1, min(len(name), _MOST_DIGITS + 1)):
+        family, index = name[:-digits], name[-digits:]
+        if not index.isdecimal():
+            return
+        if index == "0" or index[0] != "0":
+            yield family, int(index)
+
+
+_MOST_DIGITS = 9
+"""Digits of a register's number."""

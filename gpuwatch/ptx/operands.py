@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from gpuwatch.ptx.lexer import Cursor, Token, is_float_literal
 from gpuwatch.ptx.model import (
@@ -16,6 +17,7 @@ from gpuwatch.ptx.model import (
     Register,
     Symbol,
     Vector,
+    families,
 )
 
 _NAME = r"[%$A-Za-z_][\w$]*(?:\.\w+)?"
@@ -31,8 +33,8 @@ PLAIN_LIST = rf"{_PLAIN}(?:, ?{_PLAIN})*+"
 
 _PLAIN_ONE = re.compile(_PLAIN, re.ASCII)
 _HEAD = re.compile(r"(?:@\s*!?\s*[%$\w]+\s+)?\w+(?:(?:\.|::)\w+)*\s*", re.ASCII)
-_MOST_DIGITS = 9
-"""Digits of a register's number."""
+_VARIABLE = -1
+"""Count of a name that a variable hides."""
 _DEEPEST = 8
 """Levels of brackets; PTX itself has no use for more than three."""
 
@@ -41,7 +43,8 @@ class OperandReader:
     """Reads operands of one function (or fragment).
 
     `registers` holds the declared names that have no `%`, with the count of `name<count>`, 0 for
-    plain ones; without one there, such a name is a Symbol. It grows while declarations are read.
+    plain ones; a name that is not there is a Symbol. A declaration makes a new reader, so that
+    operands that are read later mean what they meant at their place.
     """
 
     __slots__ = ("_depth", "_known", "cursor", "registers")
@@ -52,11 +55,21 @@ class OperandReader:
         self._depth = 0
         self._known: dict[str, Operand] = {}
 
-    def declare(self, name: str, count: int) -> None:
-        """Makes a `%`-less register name known."""
-        if not name.startswith("%"):
-            self.registers[name] = count
-            self._known.clear()
+    def declaring(self, names: Iterable[tuple[str, int]]) -> OperandReader:
+        """A reader that knows the registers `names` too; this one, where all of them have a %."""
+        new = {name: count for name, count in names if name[0] != "%"}
+        return self._with(self.registers | new) if new else self
+
+    def hiding(self, name: str) -> OperandReader:
+        """A reader to which `name` is a variable."""
+        if not self._declared(name):
+            return self
+        return self._with({**self.registers, name: _VARIABLE})
+
+    def _with(self, registers: dict[str, int]) -> OperandReader:
+        reader = OperandReader(self.cursor)
+        reader.registers = registers
+        return reader
 
     def read_plain(self, instruction: Instruction) -> tuple[Operand, ...]:
         """Operands of an instruction whose list matched PLAIN_LIST."""
@@ -203,13 +216,7 @@ class OperandReader:
 
     def _declared(self, name: str) -> bool:
         """Whether `name` is declared itself, or is a number of a declared `family<count>`."""
-        if self.registers.get(name) == 0:
-            return True
-        for digits in range(1, min(len(name), _MOST_DIGITS + 1)):
-            family, index = name[:-digits], name[-digits:]
-            if not index.isdecimal():
-                return False
-            plain = index == "0" or index[0] != "0"
-            if plain and int(index) < self.registers.get(family, 0):
-                return True
-        return False
+        known = self.registers.get(name)
+        if known == 0 or known == _VARIABLE:
+            return known == 0
+        return any(index < self.registers.get(family, 0) for family, index in families(name))

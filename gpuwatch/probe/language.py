@@ -7,7 +7,15 @@ import re
 from collections.abc import Iterable
 from typing import get_args
 
-from gpuwatch.probe.model import Field, Level, MapType, ScalarType
+from gpuwatch.probe.model import (
+    Field,
+    Level,
+    MapType,
+    Reduction,
+    SampleUnit,
+    ScalarType,
+    Scale,
+)
 
 TYPES: dict[str, ScalarType] = {
     **{name: name for name in get_args(ScalarType)},
@@ -22,6 +30,9 @@ LEVELS: dict[str, Level] = {level: level for level in get_args(Level)}
 PROBE_LEVELS: tuple[Level, ...] = ("thread", "warp")
 """What a probe can run for: each thread, or each warp once."""
 MAP_TYPES: dict[str, MapType] = {kind: kind for kind in get_args(MapType)}
+REDUCTIONS: dict[str, Reduction] = {word: word for word in get_args(Reduction)}
+SCALES: dict[str, Scale] = {word: word for word in get_args(Scale)}
+SAMPLE_UNITS: dict[str, SampleUnit] = {word: word for word in get_args(SampleUnit)}
 
 TYPE_BYTES: dict[ScalarType, int] = {
     "u32": 4,
@@ -44,8 +55,11 @@ INTEGER_RANGE: dict[ScalarType, tuple[int, int]] = {
 """Least and greatest initial value; those of f32 are the integers that it holds exactly.
 Unsigned registers take negative values too, down to the signed minimum of their width."""
 
-DYNAMIC_CAP = 16
-"""Records per slot that a map with `cap="dynamic"` starts with."""
+HIST_CAP: dict[Scale, int] = {"log2": 65, "linear": 64}
+"""Buckets of a `hist` map that does not say: log2 with these has one for every 64-bit value."""
+
+CONVERSIONS: dict[str, ScalarType] = {name: name for name in get_args(ScalarType) if name != "pred"}
+"""Calls that give the number nearest to their argument in a type; f32 to integer cuts off."""
 
 CALLS: dict[str, tuple[int, int]] = {
     "clock": (0, 0),
@@ -54,7 +68,11 @@ CALLS: dict[str, tuple[int, int]] = {
     "smid": (0, 0),
     "warpid": (0, 0),
     "laneid": (0, 0),
+    "sectors": (0, 0),
+    "bank_conflicts": (0, 0),
     "popc": (1, 1),
+    "bits": (1, 1),
+    **dict.fromkeys(CONVERSIONS, (1, 1)),
     "min": (2, 8),
     "max": (2, 8),
 }
@@ -65,6 +83,11 @@ NAMES = frozenset(
     | {f"{what}_{axis}" for what in ("thread", "block", "block_dim", "grid_dim") for axis in "xyz"}
 )
 """Helpers that are read without a call."""
+
+OPERAND_HELPERS = frozenset({"in1", "in2", "in3", "out"})
+"""Helpers that read an operand of the probed instruction."""
+ACCESS_HELPERS = frozenset({"addr", "bytes", "sectors", "bank_conflicts"})
+"""Helpers that need the probed instruction to access memory."""
 
 SAVE_WORDS = {word.upper(): word for word in ("addr", "bytes", "out", "in1", "in2", "in3")}
 """Words of the TOML form that stand for something of the probed instruction."""
@@ -107,8 +130,22 @@ def near(word: str, known: Iterable[str]) -> str:
 
 def record_bytes(fields: Iterable[Field]) -> int:
     """Bytes that fields take in a record: in order, each aligned to its own size."""
-    end = 0
+    return layout_of(fields)[1]
+
+
+def layout_of(fields: Iterable[Field]) -> tuple[tuple[int, ...], int]:
+    """Offset of each field in a record, and where the last one ends, in bytes."""
+    offsets, end = [], 0
     for field in fields:
         size = TYPE_BYTES[field.type]
-        end = -(-end // size) * size + size
-    return end
+        offsets.append(-(-end // size) * size)
+        end = offsets[-1] + size
+    return tuple(offsets), end
+
+
+BUCKET_BYTES = 8
+
+
+def default_size(kind: MapType, fields: Iterable[Field]) -> int:
+    """Bytes of a record where the map does not say: those of its fields; of a bucket, a u64."""
+    return BUCKET_BYTES if kind == "hist" else record_bytes(fields)

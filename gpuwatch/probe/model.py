@@ -36,13 +36,23 @@ class Map:
     fields: tuple[Field, ...]
     at: Location | None = None
     dynamic: bool = False
-    """Whether a first launch only counts, so that each slot then gets exactly what it needs."""
+    """Whether a first launch only counts, so that each slot then gets exactly what it needs;
+    `cap` is then 1 and says nothing."""
     scale: Scale = "log2"
     """Buckets of a `hist` map, whose `cap` is their number. log2: bucket 0 counts the value 0,
     bucket k those from 2^(k-1) up to 2^k. linear: bucket k counts those from `low + k * step` up
     to the next one's beginning. The first and last bucket also count what lies beyond them."""
     low: int = 0
     step: int = 1
+    sample: int = 1
+    """`Probe.sample` of the probes that save to the map, all of which have the same."""
+    sample_unit: SampleUnit = "warp"
+
+    @property
+    def thinned(self) -> bool:
+        """Whether there are slots only for the sampled warps or blocks."""
+        finer = ("thread", "warp") if self.sample_unit == "warp" else ("thread", "warp", "block")
+        return self.sample > 1 and self.level in finer
 
     @property
     def slot_bytes(self) -> int:
@@ -55,7 +65,7 @@ class ProbeRegister:
 
     name: str
     type: ScalarType
-    initial: int = 0
+    initial: int | float = 0
 
 
 # ---- expressions and statements of the Python form
@@ -63,7 +73,7 @@ class ProbeRegister:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    value: int
+    value: int | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +93,7 @@ class Helper:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """`op` is one of + - * // % & | ^ << >> == != < <= > >= and or."""
+    """`op` is one of + - * / // % & | ^ << >> == != < <= > >= and or; only / is of f32 alone."""
 
     op: str
     left: Expression

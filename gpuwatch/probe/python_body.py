@@ -28,6 +28,7 @@ _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "+",
     ast.Sub: "-",
     ast.Mult: "*",
+    ast.Div: "/",
     ast.FloorDiv: "//",
     ast.Mod: "%",
     ast.BitAnd: "&",
@@ -62,7 +63,7 @@ _EXPRESSION_HINTS: dict[type[ast.expr], str] = {
     ast.NamedExpr: "assign in a statement of its own",
     ast.JoinedStr: "probes have no text",
 }
-_OPERATORS = "operators: + - * // % & | ^ << >> ~ == != < <= > >= and or not"
+_OPERATORS = "operators: + - * / // % & | ^ << >> ~ == != < <= > >= and or not"
 
 
 @dataclass(slots=True)
@@ -161,6 +162,8 @@ class BodyReader:
         match node:
             case ast.Constant(value=int()):
                 return self._constant(node)
+            case ast.Constant(value=float() as number):
+                return Constant(number)
             case ast.Name(id=name):
                 return Read(self._register(name, node))
             case ast.Attribute():
@@ -187,8 +190,9 @@ class BodyReader:
 
     def _operator(self, op: ast.operator, node: ast.AST) -> str:
         if type(op) not in _BINARY:
-            hint = "use // for division" if isinstance(op, ast.Div) else _OPERATORS
-            raise self.syntax.error("this operator is not part of the probe language", node, hint)
+            raise self.syntax.error(
+                "this operator is not part of the probe language", node, _OPERATORS
+            )
         return _BINARY[type(op)]
 
     def _unary(self, op: ast.unaryop, operand: ast.expr, node: ast.AST) -> Expression:

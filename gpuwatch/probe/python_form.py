@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import ast
 
-from gpuwatch.probe.language import INTEGER_RANGE, LEVELS, MAP_TYPES, TYPES, near, record_bytes
-from gpuwatch.probe.model import Field, Level, Map, Probe, ProbeRegister, Program, ScalarType
+from gpuwatch.probe.language import INTEGER_RANGE, LEVELS, REDUCTIONS, TYPES, near
+from gpuwatch.probe.model import (
+    Field,
+    Level,
+    Map,
+    Probe,
+    ProbeRegister,
+    Program,
+    Reduction,
+    ScalarType,
+)
 from gpuwatch.probe.python_body import BodyReader
 from gpuwatch.probe.python_syntax import Syntax, syntax_tree
-from gpuwatch.probe.reading import SourceText, capacity, whole, word
+from gpuwatch.probe.reading import (
+    Given,
+    SourceText,
+    read_map,
+    read_sample,
+    with_samples,
+    word,
+)
 
+_MAP_KEYS = ("level", "type", "size", "cap", "scale", "low", "step")
+_PROBE_KEYS = ("pos", "position", "level", "before", "sample", "sample_unit")
 _TOP_HINT = "a probe file holds imports, CALLBACK, registers, @Map classes and @probe functions"
 
 
@@ -36,15 +54,17 @@ class _FileReader:
         probes = tuple([self._probe(function) for function in self._functions.values()])
         docstring = (ast.get_docstring(tree) or "").strip()
         title = docstring.splitlines()[0] if docstring else self._source.leading_comment()
-        return Program(
-            name=self._source.name,
-            title=title,
-            maps=tuple(self._maps.values()),
-            registers=tuple(self._registers.values()),
-            probes=probes,
-            source=self._source.file,
-            form="python",
-            callback=self._callback,
+        return with_samples(
+            Program(
+                name=self._source.name,
+                title=title,
+                maps=tuple(self._maps.values()),
+                registers=tuple(self._registers.values()),
+                probes=probes,
+                source=self._source.file,
+                form="python",
+                callback=self._callback,
+            )
         )
 
     def _declaration(self, node: ast.stmt) -> None:
@@ -94,6 +114,8 @@ class _FileReader:
         type_ = self._type(node.annotation)
         if node.value is None:
             return ProbeRegister(name, type_)
+        if type_ == "f32" and (number := self._syntax.number(node.value)) is not None:
+            return ProbeRegister(name, type_, number)
         value = self._syntax.integer(node.value)
         if value is None:
             raise self._syntax.error(
@@ -127,31 +149,14 @@ class _FileReader:
         call = self._decorator(node, "Map")
         if node.bases or node.keywords:
             raise self._syntax.error("a map has no base class", node, f"write class {node.name}:")
-        given = self._syntax.keywords(call, ("level", "type", "size", "cap"), "Map")
+        given = self._syntax.keywords(call, _MAP_KEYS, "Map")
+        level = self._level(given, call, "Map")
         fields = self._fields(node)
-        cap, dynamic = 1, False
-        if "cap" in given:
-            cap, dynamic = capacity(
-                self._syntax.literal(given["cap"]), self._syntax.at(given["cap"])
-            )
-        size = record_bytes(fields)
-        if "size" in given:
-            place = self._syntax.at(given["size"])
-            size = whole(self._syntax.literal(given["size"]), "size", place)
-        kind = MAP_TYPES["array"]
-        if "type" in given:
-            place = self._syntax.at(given["type"])
-            kind = word(self._syntax.literal(given["type"]), MAP_TYPES, "type", place)
-        return Map(
-            node.name,
-            self._level(given, call, "Map"),
-            kind,
-            size,
-            cap,
-            fields,
-            self._syntax.at(node),
-            dynamic,
-        )
+        return read_map(node.name, level, fields, self._given(given, call), self._syntax.at(node))
+
+    def _given(self, given: dict[str, ast.expr], call: ast.Call) -> Given:
+        values = {name: self._syntax.literal(value) for name, value in given.items()}
+        return Given(values, lambda name: self._syntax.at(given.get(name, call)))
 
     def _level(self, given: dict[str, ast.expr], call: ast.Call, what: str) -> Level:
         if "level" not in given:
@@ -165,17 +170,29 @@ class _FileReader:
             match statement:
                 case ast.Pass() | ast.Expr(value=ast.Constant(value=str())):
                     continue
-                case ast.AnnAssign(target=ast.Name(id=name), value=None):
+                case ast.AnnAssign(target=ast.Name(id=name), value=value):
                     if name in fields:
                         raise self._syntax.error(
                             f"{name} is declared twice", statement, "rename one"
                         )
-                    fields[name] = Field(name, self._type(statement.annotation))
+                    reduction = self._reduction(value) if value else REDUCTIONS["sum"]
+                    fields[name] = Field(name, self._type(statement.annotation), reduction)
                 case _:
                     raise self._syntax.error(
                         "a map holds fields only", statement, "write a field as name: nl.u64"
                     )
         return tuple(fields.values())
+
+    def _reduction(self, node: ast.expr) -> Reduction:
+        """What stands behind a field: sum, min, max, as a name or in quotes."""
+        match node:
+            case ast.Name(id=name):
+                found: str | None = name
+            case ast.Constant(value=str() as name):
+                found = name
+            case _:
+                found = self._syntax.language_word(node)
+        return word(found or ast.unparse(node), REDUCTIONS, "a field", self._syntax.at(node))
 
     def _probe(self, node: ast.FunctionDef) -> Probe:
         call = self._decorator(node, "probe")
@@ -184,7 +201,7 @@ class _FileReader:
             raise self._syntax.error(
                 "a probe takes no arguments", node, f"write def {node.name}():"
             )
-        given = self._syntax.keywords(call, ("pos", "position", "level", "before"), "probe")
+        given = self._syntax.keywords(call, _PROBE_KEYS, "probe")
         positions = [given[name] for name in ("pos", "position") if name in given]
         if len(positions) != 1:
             raise self._syntax.error("probe needs one position", call, 'write pos="kernel"')
@@ -196,6 +213,7 @@ class _FileReader:
                     "before is True or False", given["before"], "write before=True"
                 )
         body = BodyReader(self._syntax, self._registers, self._maps).actions(node.body)
+        sample, unit = read_sample(self._given(given, call))
         return Probe(
             node.name,
             self._string(positions[0]),
@@ -203,4 +221,6 @@ class _FileReader:
             bool(before),
             body,
             self._syntax.at(node),
+            sample,
+            unit,
         )

@@ -97,6 +97,15 @@ class Syntax:
             return int(node.value)
         return None
 
+    def number(self, node: ast.expr) -> float | None:
+        """A literal with a decimal point or exponent, and its signs; else None."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            value = self.number(node.operand)
+            return None if value is None else -value
+        if isinstance(node, ast.Constant) and isinstance(node.value, float):
+            return node.value
+        return None
+
     def keywords(self, call: ast.Call, allowed: tuple[str, ...], what: str) -> dict[str, ast.expr]:
         """The keyword arguments of a decorator; raises UserError for any not `allowed`."""
         usage = f"write @{what}({', '.join(f'{name}=...' for name in allowed)})"

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TypeVar
 
 from gpuwatch.errors import Location, UserError
-from gpuwatch.probe.language import DYNAMIC_CAP, near
+from gpuwatch.probe.language import (
+    HIST_CAP,
+    MAP_TYPES,
+    SAMPLE_UNITS,
+    SCALES,
+    default_size,
+    near,
+)
+from gpuwatch.probe.model import Field, Level, Map, Program, SampleUnit
+from gpuwatch.probe.walk import saves
 
+LIMIT = 1 << 62
+"""`low` of a histogram is less than this, so that a value's distance from it fits 64 bits."""
 T = TypeVar("T")
 
 
@@ -68,5 +80,74 @@ def whole(value: object, what: str, at: Location) -> int:
 def capacity(value: object, at: Location) -> tuple[int, bool]:
     """A map's `cap` and whether it is dynamic."""
     if value == "dynamic":
-        return DYNAMIC_CAP, True
+        return 1, True
     return whole(value, "cap", at), False
+
+
+def signed(value: object, what: str, at: Location) -> int:
+    """An int of at most 63 bits, or a str of one."""
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,19}", value):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not -LIMIT <= value < LIMIT:
+        raise mistake(f"{what} must be a whole number, not {value!r}", at, f"write {what} = 0")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Keys of a map or probe as either form gives them: literal values, and their places."""
+
+    values: Mapping[str, object]
+    at: Callable[[str], Location]
+
+    def word(self, name: str, known: Mapping[str, T], default: T) -> T:
+        if name not in self.values:
+            return default
+        return word(self.values[name], known, name, self.at(name))
+
+    def whole(self, name: str, default: int) -> int:
+        if name not in self.values:
+            return default
+        return whole(self.values[name], name, self.at(name))
+
+
+def read_map(name: str, level: Level, fields: tuple[Field, ...], given: Given, at: Location) -> Map:
+    """A map from its keys, those that are not there with their defaults."""
+    kind = given.word("type", MAP_TYPES, MAP_TYPES["array"])
+    scale = given.word("scale", SCALES, SCALES["log2"])
+    cap, dynamic = (HIST_CAP[scale] if kind == "hist" else 1), False
+    if "cap" in given.values:
+        cap, dynamic = capacity(given.values["cap"], given.at("cap"))
+    low = signed(given.values.get("low", 0), "low", given.at("low"))
+    return Map(
+        name,
+        level,
+        kind,
+        size=given.whole("size", default_size(kind, fields)),
+        cap=cap,
+        fields=fields,
+        at=at,
+        dynamic=dynamic,
+        scale=scale,
+        low=low,
+        step=given.whole("step", 1),
+    )
+
+
+def read_sample(given: Given) -> tuple[int, SampleUnit]:
+    """A probe's `sample` and `sample_unit`."""
+    unit = given.word("sample_unit", SAMPLE_UNITS, SAMPLE_UNITS["warp"])
+    return given.whole("sample", 1), unit
+
+
+def with_samples(program: Program) -> Program:
+    """The program with each map's sample taken from the first probe that saves to it."""
+    sampled: dict[str, tuple[int, SampleUnit]] = {}
+    for probe in program.probes:
+        for save in saves(probe.body):
+            sampled.setdefault(save.map, (probe.sample, probe.sample_unit))
+    maps = []
+    for map_ in program.maps:
+        sample, unit = sampled.get(map_.name, (1, map_.sample_unit))
+        maps.append(replace(map_, sample=sample, sample_unit=unit))
+    return replace(program, maps=tuple(maps))

@@ -8,18 +8,29 @@ from collections.abc import Mapping
 from typing import cast
 
 from gpuwatch.errors import Location
-from gpuwatch.probe.language import LEVELS, MAP_TYPES, TYPES, near, record_bytes
+from gpuwatch.probe.language import LEVELS, REDUCTIONS, TYPES, near
 from gpuwatch.probe.model import Action, Field, Map, Probe, ProbeRegister, Program
-from gpuwatch.probe.reading import SourceText, capacity, mistake, whole, word
+from gpuwatch.probe.reading import (
+    Given,
+    SourceText,
+    mistake,
+    read_map,
+    read_sample,
+    whole,
+    with_samples,
+    word,
+)
 from gpuwatch.probe.toml_body import declare, read_body
 from gpuwatch.probe.toml_places import Places
 
 MAX_REGISTERS = 256
 Table = Mapping[str, object]
 
-_TOP = ("regs", "register", "CALLBACK", "callback", "title", "probe", "map")
-_PROBE = ("level", "pos", "position", "before", "after")
-_MAP = ("level", "type", "size", "cap", "regs")
+_TOP = (
+    "regs", "register", "CALLBACK", "callback", "title", "author", "description", "probe", "map",
+)  # fmt: skip
+_PROBE = ("level", "pos", "position", "before", "after", "sample", "sample_unit")
+_MAP = ("level", "type", "size", "cap", "scale", "low", "step", "regs")
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -59,16 +70,19 @@ class _FileReader:
         self._known(self._document, _TOP, ())
         maps = [self._map(name) for name in self._table("map")]
         probes = [probe for name in self._table("probe") for probe in self._probes(name)]
-        title = self._text(self._document, "title") or self._source.leading_comment()
-        return Program(
-            name=self._source.name,
-            title=title,
-            maps=tuple(maps),
-            registers=self._registers(),
-            probes=tuple(probes),
-            source=self._source.file,
-            form="toml",
-            callback=self._text(self._document, "CALLBACK", "callback"),
+        title = self._text(self._document, "title", "description").strip().split("\n")[0]
+        self._text(self._document, "author")
+        return with_samples(
+            Program(
+                name=self._source.name,
+                title=title or self._source.leading_comment(),
+                maps=tuple(maps),
+                registers=self._registers(),
+                probes=tuple(probes),
+                source=self._source.file,
+                form="toml",
+                callback=self._text(self._document, "CALLBACK", "callback"),
+            )
         )
 
     def _known(self, table: Table, known: tuple[str, ...], path: tuple[str, ...]) -> None:
@@ -127,31 +141,21 @@ class _FileReader:
         fields = tuple(
             [self._field(path, key, given) for key, given in self._table(*path, "regs").items()]
         )
-        size = record_bytes(fields)
-        if "size" in table:
-            size = whole(table["size"], "size", self._places.at(*path, "size"))
-        cap, dynamic = capacity(table.get("cap", 1), self._places.at(*path, "cap"))
-        return Map(
-            name=name,
-            level=word(table["level"], LEVELS, "level", self._places.at(*path, "level")),
-            type=word(
-                table.get("type", "array"), MAP_TYPES, "type", self._places.at(*path, "type")
-            ),
-            size=size,
-            cap=cap,
-            fields=fields,
-            at=at,
-            dynamic=dynamic,
-        )
+        level = word(table["level"], LEVELS, "level", self._places.at(*path, "level"))
+        return read_map(name, level, fields, self._given(table, path), at)
+
+    def _given(self, table: Table, path: tuple[str, ...]) -> Given:
+        return Given(table, lambda name: self._places.at(*path, name))
 
     def _field(self, path: tuple[str, ...], name: str, given: object) -> Field:
         at = self._places.at(*path, "regs", name)
         type_, *others = given if isinstance(given, list) and given else [given]
-        if others not in ([], ["None"]):
-            raise mistake(
-                f"field {name} has an unknown second part", at, f'write {name} = ["u64", "None"]'
-            )
-        return Field(name, word(type_, TYPES, "type of a field", at))
+        if len(others) > 1:
+            hint = f'write {name} = ["u64", "None"] or ["u64", "sum"]'
+            raise mistake(f"field {name} has more than two parts", at, hint)
+        reductions = {"None": REDUCTIONS["sum"], **REDUCTIONS}
+        reduction = word(others[0] if others else "None", reductions, "second part of a field", at)
+        return Field(name, word(type_, TYPES, "type of a field", at), reduction)
 
     def _probes(self, name: str) -> list[Probe]:
         path = ("probe", name)
@@ -167,12 +171,15 @@ class _FileReader:
             if missing:
                 raise mistake(f"probe {name} is not complete", at, hint)
         level = word(table["level"], LEVELS, "level", self._places.at(*path, "level"))
+        sample, unit = read_sample(self._given(table, path))
         declared: dict[str, tuple[str, int]] = {}
-        return [
-            Probe(name, position, level, half == "before", self._body(path, half, declared), at)
-            for half in ("before", "after")
-            if half in table
-        ]
+        probes = []
+        for half in ("before", "after"):
+            if half in table:
+                body = self._body(path, half, declared)
+                before = half == "before"
+                probes.append(Probe(name, position, level, before, body, at, sample, unit))
+        return probes
 
     def _body(
         self, path: tuple[str, ...], half: str, declared: dict[str, tuple[str, int]]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from gpuwatch.errors import Location, UserError
 from gpuwatch.probe.language import SAVE_WORDS, SPECIAL_REGISTER, near
-from gpuwatch.probe.model import Ptx
+from gpuwatch.probe.model import Ptx, ScalarType
 from gpuwatch.ptx.model import (
     Address,
     Group,
@@ -45,20 +45,51 @@ REASONS = {
 SINK = "_"
 """A destination that drops what is written to it."""
 
+CONSTANTS = frozenset({"WARP_SZ"})
+
+SYNC = frozenset({"match", "vote", "shfl", "redux", "elect"})
+"""Opcodes in which the lanes of a mask meet. Each waits for the others, so the mask must be that
+of the lanes that are here."""
+
+DECLARED: dict[str, ScalarType] = {
+    **dict.fromkeys(("b32", "u32", "b16", "u16"), "u32"),
+    **dict.fromkeys(("s32", "s16"), "s32"),
+    **dict.fromkeys(("b64", "u64", "f64"), "u64"),
+    "s64": "s64",
+    "f32": "f32",
+    "pred": "pred",
+}
+"""Types of registers that texts declare, and as which such a register is saved. The bits of an
+f64 are saved as they are."""
+
+MAX_COUNT = 1 << 10
+"""Registers that one declaration may make."""
+
 _NUMBERED = re.compile(r"(.*?)(0|[1-9]\d{0,5})$")
+_NAME = re.compile(r"%[A-Za-z_$][\w$]*", re.ASCII)
 
 
 class OwnRegisters:
     """The registers that a probe may write: the program's, and those that its text declares."""
 
-    def __init__(self, shared: set[str], declarations: Iterable[tuple[str, str, int]]) -> None:
-        self._plain = set(shared)
+    def __init__(self, shared: Iterable[str], declarations: Iterable[tuple[str, str, int]]) -> None:
+        self._shared = set(shared)
+        self._plain = set(self._shared)
         self._counted: dict[str, int] = {}
         for _type, name, count in declarations:
             if count:
                 self._counted[name] = count
             else:
                 self._plain.add(name)
+
+    def clashes(self, name: str, count: int) -> bool:
+        """Whether a declaration makes a register that another one makes too."""
+        if not count:
+            numbered = _NUMBERED.match(name)
+            return name in self._shared or (
+                numbered is not None and int(numbered[2]) < self._counted.get(numbered[1], 0)
+            )
+        return any(f"{name}{number}" in self._shared for number in range(count))
 
     def holds(self, name: str) -> bool:
         if name in self._plain:
@@ -82,9 +113,10 @@ class OwnRegisters:
 def verify_ptx(ptx: Ptx, own: OwnRegisters) -> None:
     """Raises UserError for an instruction that does more than compute, writes a register that is
     not the probe's, or reads one that nobody declares."""
-    places = ptx.places or (ptx.at,) * len(ptx.instructions)
-    for instruction, at in zip(ptx.instructions, places, strict=True):
+    lanes_here: set[str] = set()
+    for instruction, at in _placed(ptx):
         _verify_opcode(instruction, at)
+        _verify_mask(instruction, lanes_here, at)
         targets = list(_registers(instruction.operands[:1]))
         for name in targets:
             if name != SINK and not own.holds(name):
@@ -102,12 +134,62 @@ def verify_ptx(ptx: Ptx, own: OwnRegisters) -> None:
             if not own.holds(name) and not SPECIAL_REGISTER.fullmatch(name):
                 raise UserError(f"register {name} is not declared", hint=own.advice(name), at=at)
         for symbol in _symbols(instruction.operands):
-            if symbol not in SAVE_WORDS:
+            if symbol not in SAVE_WORDS and symbol not in CONSTANTS:
                 raise UserError(
                     f"a probe cannot use the name {symbol}",
                     hint=f"known words: {', '.join(sorted(SAVE_WORDS))}",
                     at=at,
                 )
+
+
+def verify_declarations(ptx: Ptx, own: OwnRegisters) -> None:
+    """Raises UserError for a declaration that could be taken for something else, or twice."""
+    for type_, name, count in ptx.declarations:
+        rules = (
+            (type_ in DECLARED, f"has type .{type_}", f"use one of {', '.join(DECLARED)}"),
+            (_NAME.fullmatch(name), "has no name of a register", f"write %{name.lstrip('%')}"),
+            (not _is_special(name), "is a register of the GPU", "rename it"),
+            (count <= MAX_COUNT, f"makes {count} registers", f"declare at most {MAX_COUNT}"),
+            (not own.clashes(name, count), "is declared already", "rename it"),
+        )
+        for kept, message, hint in rules:
+            if not kept:
+                raise UserError(f"{name} {message}", hint=hint, at=ptx.at)
+
+
+def _is_special(name: str) -> bool:
+    return any(SPECIAL_REGISTER.fullmatch(one) for one in (name, f"{name}.x"))
+
+
+def used_words(ptx: Ptx) -> Iterator[tuple[str, Location | None]]:
+    """Each ADDR, BYTES, OUT, IN1.. as the helper that it stands for, and where it stands."""
+    for instruction, at in _placed(ptx):
+        for symbol in _symbols(instruction.operands):
+            if symbol in SAVE_WORDS:
+                yield SAVE_WORDS[symbol], at
+
+
+def _placed(ptx: Ptx) -> Iterator[tuple[Instruction, Location | None]]:
+    places = ptx.places or (ptx.at,) * len(ptx.instructions)
+    return zip(ptx.instructions, places, strict=True)
+
+
+def _verify_mask(instruction: Instruction, lanes_here: set[str], at: Location | None) -> None:
+    """A meeting of lanes names those that are here: what `activemask` gave, with no guard."""
+    targets = set(_registers(instruction.operands[:1]))
+    if instruction.opcode in SYNC:
+        mask = list(_registers(instruction.operands[-1:]))
+        meets = "sync" in instruction.tokens and not instruction.guard
+        if not meets or len(mask) != 1 or mask[0] not in lanes_here:
+            raise UserError(
+                f"a probe cannot run {'.'.join(instruction.tokens)} with these lanes",
+                hint="let all lanes that are here meet: activemask.b32 %m; then .sync with the "
+                "mask %m and no guard",
+                at=at,
+            )
+    lanes_here -= targets
+    if instruction.opcode == "activemask" and not instruction.guard:
+        lanes_here |= targets
 
 
 def _verify_opcode(instruction: Instruction, at: Location | None) -> None:

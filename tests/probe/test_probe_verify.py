@@ -29,10 +29,9 @@ ALLOWED = [
     "mov.b64 {%t0, %t1}, %NR0;",
     "mov.b64 {_, %t1}, %NR0;",
     "activemask.b32 %t0;",
-    "match.any.sync.b64 %t0, %NR0, %t1;",
-    "mov.u64 %NR0, ADDR;",
-    "add.u64 %NR0, %NR0, BYTES;",
-    "mov.u32 %t0, IN1;",
+    "activemask.b32 %t1; match.any.sync.b64 %t0, %NR0, %t1;",
+    "activemask.b32 %t1; shfl.sync.up.b32 %t0|%p, %t0, 1, 0, %t1;",
+    "mul.lo.u32 %t0, %t1, WARP_SZ;",
 ]
 
 
@@ -69,6 +68,11 @@ REFUSED = [
     ("mov.u32 %tid.x, 1;", "declare"),
     ("mov.u64 %NR0, counter;", "known words"),
     ("mov.u32 1, %t0;", "first"),
+    ("match.any.sync.b64 %t0, %NR0, %t1;", "activemask"),
+    ("vote.sync.ballot.b32 %t0, %p, 0xffffffff;", "activemask"),
+    ("vote.ballot.b32 %t0, %p;", "activemask"),
+    ("mov.u64 %NR0, ADDR;", "put the probe at instructions"),
+    ("mov.u32 %t0, IN1;", "put the probe at instructions"),
 ]
 
 

@@ -141,18 +141,18 @@ class Bench:
         for source in SOURCES:
             if source.stem not in self.binaries:
                 continue
-            command = [tool, "--csv", "--page", "raw", "--metrics", ",".join(METRICS),
-                       "--launch-count", "1", str(self.binaries[source.stem])]  # fmt: skip
-            output = self.attempt(f"ncu {source.stem}", run, command)
-            if output is not None:
-                self.results["ncu"][source.stem] = _metrics(output)
+            found = self.attempt(f"ncu {source.stem}", _metrics, tool, self.binaries[source.stem])
+            if found is not None:
+                self.results["ncu"][source.stem] = found
 
     def write(self) -> None:
         (self.folder / "timing.json").write_text(json.dumps(self.results, indent=1))
 
 
-def _metrics(output: str) -> dict[str, str]:
-    """The columns of ncu's raw page, each with its unit."""
+def _metrics(tool: str, binary: Path) -> dict[str, str]:
+    """METRICS of the program's first launch, each with its unit; ValueError without any."""
+    command = [tool, "--csv", "--page", "raw", "--metrics", ",".join(METRICS)]
+    output = run([*command, "--launch-count", "1", str(binary)])
     rows = list(csv.reader(io.StringIO(output[output.index('"ID"') :])))
     names, units, values = rows[0], rows[1], rows[2]
     return {

@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -95,7 +96,7 @@ class Bench:
             command = [sys.executable, "-m", "gpuwatch", "kernels", str(source), "-d", self.device]
             self.attempt(f"capture {source.stem}", run, command)
 
-        with ThreadPoolExecutor(8) as pool:
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             for job in [pool.submit(build, s) for s in sources]:
                 job.result()
             for job in [pool.submit(prepare, s) for s in SOURCES]:

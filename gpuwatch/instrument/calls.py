@@ -1,41 +1,65 @@
-"""What happens in functions that a kernel calls, which no probe is woven into."""
+"""Functions within a kernel's reach."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
 
-from gpuwatch.ptx.model import Function, Group, Instruction, Module, Operand, Symbol
+from gpuwatch.ptx import isa
+from gpuwatch.ptx.model import Directive, Function, Instruction, Module, Register
+
+_NAME = re.compile(r"[%$A-Za-z_][\w$]*")
+_MOVED_NAME = re.compile(r"mov\.[bu]64\s+[%$\w]+\s*,\s*([$A-Za-z_][\w$]*)")
 
 
-def exiting(module: Module, function: Function) -> Iterator[str]:
-    """Names of the functions within reach of `function` that hold an `exit`.
+def reached(module: Module, function: Function) -> list[Function]:
+    """The functions with a body that `function` may call, in the order of the module.
 
-    Within reach is every function that is named in an operand: called, or its address taken.
+    A function counts if it is called or its address taken, by `function` or by another that
+    counts. When a pointer is called, so does every function that a variable of the module names:
+    the pointer may have been read from it.
     """
-    bodies = {one.name: one.body for one in module.functions if one.body is not None}
-    seen = {function.name}
-    waiting = [function.name]
+    callees = {one.name: one for one in module.functions if one.kind == "func" and one.body}
+    if not callees:
+        return []
+    aliases = _aliases(module)
+    seen: set[str] = set()
+    waiting = [function]
     while waiting:
-        for statement in bodies[waiting.pop()]:
-            if not isinstance(statement, Instruction):
-                continue
-            for name in _names(statement.operands):
-                if name in bodies and name not in seen:
-                    seen.add(name)
-                    waiting.append(name)
-    for name, body in bodies.items():
-        if name in seen and name != function.name and any(map(_is_exit, body)):
-            yield name
+        for name in _named(module, waiting.pop()):
+            name = aliases.get(name, name)
+            if name in callees and name not in seen:
+                seen.add(name)
+                waiting.append(callees[name])
+    return [one for one in callees.values() if one.name in seen]
 
 
-def _is_exit(statement: object) -> bool:
-    return isinstance(statement, Instruction) and statement.opcode == "exit"
+def _named(module: Module, function: Function) -> Iterator[str]:
+    """Names that may be functions' in a body."""
+    by_pointer = False
+    for one in function.body or ():
+        if isinstance(one, Directive) and one.name.endswith("calltargets"):
+            yield from _NAME.findall(module.text, one.start, one.end)
+        if not isinstance(one, Instruction):
+            continue
+        if one.opcode == "mov":
+            if match := _MOVED_NAME.search(module.text, one.start, one.end):
+                yield match[1]
+        elif one.opcode == "call":
+            target = isa.called(one)
+            by_pointer |= isinstance(target, Register)
+            if target:
+                yield target.name
+    if by_pointer:
+        for variable in module.variables:
+            yield from _NAME.findall(variable.initial)
 
 
-def _names(operands: Iterable[Operand]) -> Iterator[str]:
-    for operand in operands:
-        match operand:
-            case Symbol(name):
-                yield name
-            case Group(items):
-                yield from _names(items)
+def _aliases(module: Module) -> dict[str, str]:
+    """What each `.alias name, function;` stands for."""
+    found = {}
+    for one in module.statements:
+        if isinstance(one, Directive) and one.name.endswith("alias"):
+            names = _NAME.findall(module.text, one.start, one.end)
+            found[names[-2]] = names[-1]
+    return found

@@ -15,10 +15,15 @@ CLASS = {
     "s64": "d",
     "f32": "f",
     "pred": "p",
+    "b16": "h",
 }
 """Register class of each scalar type: the letter in a temporary's name."""
 
-DECLARED = {"r": "b32", "d": "b64", "f": "f32", "p": "pred"}
+DECLARED = {"r": "b32", "d": "b64", "f": "f32", "p": "pred", "h": "b16"}
+
+
+OF_LANES = frozenset({"active lanes", "leads"})
+"""Keys of memo that hold only while no lane has branched off."""
 
 
 @dataclass(slots=True)
@@ -53,19 +58,19 @@ class Code:
     """Lines of PTX for one place.
 
     `memo` holds values computed once and dominating what follows (indices, slots); a
-    conditional region sees those from before it and leaves none behind.
+    conditional region sees those from before it, but for what it knew of the lanes that run
+    together, and leaves none behind.
     """
 
-    def __init__(self, names: Names, temporaries: Temporaries, guard: str = "") -> None:
+    def __init__(self, names: Names, temporaries: Temporaries) -> None:
         self.lines: list[str] = []
         self.memo: dict[str, str] = {}
         self.names = names
         self.temporaries = temporaries
-        self._guard = guard
 
     def emit(self, instruction: str) -> None:
-        """Add one instruction, without its semicolon; the code's guard is put in front."""
-        self.lines.append(f"\t{self._guard}{instruction};")
+        """Add one instruction, given without its semicolon."""
+        self.lines.append(f"\t{instruction};")
 
     def compute(self, type_: str, instruction: str, *operands: str, into: str | None = None) -> str:
         """Add `instruction into, operands`; gives `into`, a new temporary if it is None."""
@@ -85,7 +90,8 @@ class Code:
     @contextmanager
     def region(self) -> Iterator[None]:
         """What is computed inside is not known to be computed outside."""
-        outer = dict(self.memo)
+        outer = self.memo
+        self.memo = {key: value for key, value in outer.items() if key not in OF_LANES}
         yield
         self.memo = outer
 

@@ -53,8 +53,7 @@ def _finish(code: Code, scene: Scene, rest: Sequence[Action], fields: list[str])
 
 def _unless_complete(code: Code, end: str, variable: str, departed: int) -> None:
     """Branch to `end`, but for the lowest lane of the group that completes its warp."""
-    active = code.compute("u32", "activemask.b32")
-    leads = indices.leads(code, active)
+    active, leads = indices.active(code), indices.leads(code)
     code.emit(f"@!{leads} bra \t{end}")
     leaving = code.compute("u32", "popc.b32", active)
     lanes, warp = indices.lanes(code), indices.warp(code)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from gpuwatch.instrument.positions import KERNEL, NOT_PASSED
+from gpuwatch.probe.language import SAVE_WORDS, SPECIAL_REGISTER
 from gpuwatch.probe.model import (
     Action,
     Assign,
@@ -13,25 +15,78 @@ from gpuwatch.probe.model import (
     Helper,
     If,
     Probe,
+    Program,
     Ptx,
     Read,
     Save,
     Unary,
 )
-from gpuwatch.ptx.model import Address, Group, Instruction, Negated, Operand, Pair, Register, Vector
+from gpuwatch.ptx.model import (
+    Address,
+    Group,
+    Instruction,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Symbol,
+    Vector,
+)
 
 _CLOCKS = frozenset({"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo"})
 
 
-def exposed(probes: Iterable[Probe]) -> set[str]:
-    """Names of the registers that a thread running `probes` in order may read unwritten.
+def exposed(program: Program) -> set[str]:
+    """Names of the registers that a thread may read unwritten.
 
-    A write under a guard, or in one branch of an `if` only, may not happen.
+    A write under a guard, or in one branch of an `if` only, may not happen; nor may anything at
+    an instruction, but for what a probe in front of it does for the one behind it.
     """
     walk = _Walk()
-    for probe in probes:
-        walk.actions(probe.body)
+    for probe in program.probes:
+        if probe.position == KERNEL and probe.before:
+            walk.actions(probe.body)
+    at_entry = walk.written
+    for group in groups(program):
+        walk.written = set(at_entry)
+        walk.group(group)
+    walk.written = set(at_entry)
+    for probe in program.probes:
+        if probe.position == KERNEL and not probe.before:
+            walk.actions(probe.body)
     return walk.found
+
+
+def groups(program: Program) -> Iterator[list[Probe]]:
+    """The probes of each position but the kernel's, those in front of the place first."""
+    positions = dict.fromkeys(probe.position for probe in program.probes)
+    for position in positions:
+        if position != KERNEL:
+            group = [probe for probe in program.probes if probe.position == position]
+            yield sorted(group, key=lambda probe: not probe.before)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Registers that come into a group of probes unwritten, and those that it may write."""
+
+    inward: frozenset[str]
+    outward: frozenset[str]
+
+
+def flow(group: Sequence[Probe]) -> Flow:
+    """What a group of probes that run in order at one place shares with others."""
+    walk = _Walk()
+    walk.group(group)
+    inward = {name for name in walk.found if not SPECIAL_REGISTER.fullmatch(name)}
+    return Flow(frozenset(inward), frozenset(walk.written | walk.guarded))
+
+
+def helpers_of(actions: Iterable[Action]) -> set[str]:
+    """Names of all helpers that actions use, in PTX texts too."""
+    walk = _Walk()
+    walk.actions(actions)
+    return walk.helpers
 
 
 def set_in_some_lanes(before: Iterable[Probe], after: Iterable[Probe]) -> list[str]:
@@ -77,29 +132,39 @@ def _moved(instruction: Instruction, offset: int) -> Instruction:
 @dataclass(slots=True)
 class _Walk:
     """`written` surely has a value here, `guarded` in some lanes perhaps; `found` may have been
-    read without one."""
+    read without one. `helpers` are those met."""
 
     written: set[str] = field(default_factory=set)
     guarded: set[str] = field(default_factory=set)
     found: set[str] = field(default_factory=set)
+    helpers: set[str] = field(default_factory=set)
+
+    def group(self, probes: Iterable[Probe]) -> None:
+        """Probes at one place, those in front of it first."""
+        at_first = set(self.written)
+        for probe in probes:
+            if not probe.before and _parts_lanes(probe.position):
+                self.guarded |= self.written - at_first
+                self.written = set(at_first)
+            self.actions(probe.body)
 
     def actions(self, actions: Iterable[Action]) -> None:
         for action in actions:
             match action:
                 case Assign(target, value):
-                    self._read(_reads(value))
+                    self._expression(value)
                     self.written.add(target)
                 case If():
                     self._branch(action)
                 case Save(_, values):
                     for value in values:
-                        self._read(_reads(value))
+                        self._expression(value)
                 case Ptx(_, instructions):
                     for instruction in instructions:
                         self._instruction(instruction)
 
     def _branch(self, action: If) -> None:
-        self._read(_reads(action.test))
+        self._expression(action.test)
         before = set(self.written)
         self.actions(action.then)
         then, self.written = self.written, set(before)
@@ -110,6 +175,7 @@ class _Walk:
     def _instruction(self, instruction: Instruction) -> None:
         """Probe texts only compute: an instruction writes its first operand and reads the rest."""
         self._read(registers(instruction.operands[1:]))
+        self.helpers.update(words(instruction.operands))
         targets = registers(instruction.operands[:1])
         if instruction.guard is None:
             self.written.update(targets)
@@ -117,22 +183,27 @@ class _Walk:
             self._read([instruction.guard.register])
             self.guarded.update(targets)
 
+    def _expression(self, expression: Expression) -> None:
+        match expression:
+            case Read(register):
+                self._read([register])
+            case Unary(_, value):
+                self._expression(value)
+            case Binary(_, left, right):
+                self._expression(left)
+                self._expression(right)
+            case Helper(name, arguments):
+                self.helpers.add(name)
+                for argument in arguments:
+                    self._expression(argument)
+
     def _read(self, names: Iterable[str]) -> None:
         self.found.update(name for name in names if name not in self.written)
 
 
-def _reads(expression: Expression) -> Iterator[str]:
-    match expression:
-        case Read(register):
-            yield register
-        case Unary(_, value):
-            yield from _reads(value)
-        case Binary(_, left, right):
-            yield from _reads(left)
-            yield from _reads(right)
-        case Helper(_, arguments):
-            for argument in arguments:
-                yield from _reads(argument)
+def _parts_lanes(position: str) -> bool:
+    """Whether the lanes behind an instruction of the position may be others than in front."""
+    return any(one.split(".")[0] in NOT_PASSED for one in position.split(":"))
 
 
 def registers(operands: Iterable[Operand]) -> Iterator[str]:
@@ -145,3 +216,13 @@ def registers(operands: Iterable[Operand]) -> Iterator[str]:
                 yield from registers(items)
             case Pair(first, second):
                 yield from (first.name, second.name)
+
+
+def words(operands: Iterable[Operand]) -> Iterator[str]:
+    """Helpers that a PTX text names in operands: "addr" for ADDR."""
+    for operand in operands:
+        match operand:
+            case Symbol(name) | Address(Symbol(name)) if name in SAVE_WORDS:
+                yield SAVE_WORDS[name]
+            case Vector(items) | Group(items):
+                yield from words(items)

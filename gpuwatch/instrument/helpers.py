@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpuwatch.errors import UserError
-from gpuwatch.instrument import indices
+from gpuwatch.instrument import indices, operands
 from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.scene import Scene
-from gpuwatch.instrument.values import Value, constant
+from gpuwatch.instrument.subject import SOURCES
+from gpuwatch.instrument.values import Value
 
 SPECIAL = {
     "clock": ("u64", "%clock64"),
@@ -29,18 +30,38 @@ SPECIAL = {
 }
 """Helpers that are one special register, with its type."""
 
+ACTIVE = "helper active"
+"""Key of the count of lanes that came to the place, in a code's memo."""
 
-def _active(code: Code, _scene: Scene) -> Value:
-    mask = code.compute("u32", "activemask.b32")
-    return Value(code.compute("u32", "popc.b32", mask), "u32")
+
+def active(code: Code) -> Value:
+    """u32: the number of lanes that came to this place together.
+
+    It has to be asked for first where no lane has branched off yet; later calls give the same.
+    """
+    if ACTIVE not in code.memo:
+        code.memo[ACTIVE] = code.compute("u32", "popc.b32", indices.active(code))
+    return Value(code.memo[ACTIVE], "u32")
+
+
+def _source(name: str) -> Callable[[Code, Scene], Value]:
+    return lambda code, scene: operands.source(code, scene, name)
+
+
+def _site(code: Code, scene: Scene) -> Value:
+    return Value(code.compute("u32", "mov.u32", scene.site), "u32")
 
 
 COMPUTED: dict[str, Callable[[Code, Scene], Value]] = {
     "warpid": lambda code, _scene: Value(indices.warp(code), "u64"),
     "block": lambda code, _scene: Value(indices.block(code), "u64"),
     "thread": lambda code, _scene: Value(indices.thread(code), "u32"),
-    "active": _active,
-    "site": lambda _code, scene: constant(scene.site),
+    "active": lambda code, _scene: active(code),
+    "site": _site,
+    "addr": operands.address,
+    "bytes": operands.size,
+    "out": operands.out,
+    **{name: _source(name) for name in SOURCES},
 }
 
 

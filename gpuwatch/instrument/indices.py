@@ -83,8 +83,16 @@ def lanes(code: Code) -> str:
     return code.memo["lanes"]
 
 
-def leads(code: Code, active: str) -> str:
-    """pred: whether this is the lowest lane of the mask `active`."""
-    lower = code.compute("u32", "mov.u32", "%lanemask_lt")
-    others = code.compute("u32", "and.b32", lower, active)
-    return code.compute("pred", "setp.eq.u32", others, "0")
+def active(code: Code) -> str:
+    """u32: mask of the lanes that run this code together."""
+    return code.once("active lanes", "u32", "activemask.b32")
+
+
+def leads(code: Code) -> str:
+    """pred: whether this is the lowest of the lanes that run this code together."""
+    if "leads" not in code.memo:
+        mask = active(code)
+        lower = code.compute("u32", "mov.u32", "%lanemask_lt")
+        others = code.compute("u32", "and.b32", lower, mask)
+        code.memo["leads"] = code.compute("pred", "setp.eq.u32", others, "0")
+    return code.memo["leads"]

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from gpuwatch.probe.model import Map
 
+Dim3 = tuple[int, int, int]
+"""x, y, z."""
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -25,12 +28,22 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Places in a called function that a probe means but cannot run at: it shares registers with
+    probes at other places, and a function has registers of its own."""
+
+    probe: str
+    function: str
+    sites: int
+
+
+@dataclass(frozen=True, slots=True)
 class Woven:
     """`text` is the probed module.
 
     `pointer_variable` names a module variable: an array of u64 that the host fills, before the
     launch, with the device address of each buffer of `MapLayout.buffers`, in order. Buffers must
-    be zero at launch.
+    be zero at launch, but for those in `MapLayout.fixed`.
     """
 
     text: str
@@ -46,6 +59,7 @@ class Woven:
     """Prefix of the woven registers when all maps have slots of one block each; else ""."""
     counts_departures: bool = False
     """Whether the last buffer counts, in a u32 per warp, the lanes that have ended."""
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +70,17 @@ class MapPlace:
     map: Map
     slots: int
     divisor: int
-    """Threads per slot: 32 for warp level, 1 for thread level."""
+    """Threads per slot: 1 for thread level, 32 for warp level, all of a block for block level."""
     records: int
     counts: int
     offsets: int = -1
     """Buffer of a dynamic map with the index of each slot's first record, u64, and one more that
     ends the last slot; -1 for a map with as many records in every slot."""
     sample: int = 1
-    """A slot stands for one in so many of the launch's warps, blocks or threads."""
+    """A record stands for one in so many of the launch's warps or blocks: totals of what was
+    saved are to be taken so many times. `index_of` tells what a slot stands for."""
+    absent: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
+    """Slots that no thread of the launch has, so that nothing is missing in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +93,7 @@ class MapLayout:
     warps_per_block: int
     fixed: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
     """Contents of the buffers that the kernel only reads."""
+    threads_per_block: int = 0
 
     @property
     def warps(self) -> int:

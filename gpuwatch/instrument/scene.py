@@ -4,61 +4,58 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gpuwatch.instrument.code import Code
+from gpuwatch.instrument.layout import Buffers
 from gpuwatch.instrument.names import Names
+from gpuwatch.instrument.subject import Subject
 from gpuwatch.instrument.values import Value
 from gpuwatch.probe.model import Map, Probe, Program
-from gpuwatch.ptx.model import Function, Instruction, RegisterDeclaration
 
 
 @dataclass(slots=True)
 class Shared:
     """What all places of one weaving have in common."""
 
-    function: Function
     program: Program
     names: Names
     variable: str
+    buffers: Buffers
     registers: dict[str, Value] = field(default_factory=dict)
     """Probe registers by their name in the program."""
     maps: dict[str, tuple[int, Map]] = field(default_factory=dict)
     """Each map's number and itself, by name."""
-    types: dict[str, str] = field(default_factory=dict)
-    """Declared type of each of the kernel's own registers."""
     saved_once: frozenset[str] = frozenset()
     """Maps of which each slot is saved to at most once, by one thread."""
     own: dict[tuple[str, str], str] = field(default_factory=dict)
     """Woven name of each register that a probe's PTX text declares, by probe and name."""
     counted: dict[tuple[str, str], int] = field(default_factory=dict)
     """How many registers such a declaration makes; 0 for a plain name."""
+    own_types: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The type that such a declaration names."""
 
     @staticmethod
-    def of(function: Function, program: Program, names: Names) -> Shared:
-        shared = Shared(function, program, names, names.unique("gpuwatch_maps"))
+    def of(program: Program, names: Names) -> Shared:
+        shared = Shared(program, names, names.unique("gpuwatch_maps"), Buffers.of(program.maps))
         for register in program.registers:
             name = f"{names.registers}_{register.name.lstrip('%')}"
             shared.registers[register.name] = Value(name, register.type)
         shared.maps = {map_.name: (n, map_) for n, map_ in enumerate(program.maps)}
-        shared.types = _register_types(function)
         return shared
-
-
-def _register_types(function: Function) -> dict[str, str]:
-    types: dict[str, str] = {}
-    for statement in function.body or ():
-        if isinstance(statement, RegisterDeclaration):
-            for name, count in statement.names:
-                numbered = [f"{name}{number}" for number in range(count)] if count else [name]
-                types.update(dict.fromkeys(numbered, statement.type))
-    return types
 
 
 @dataclass(slots=True)
 class Scene:
-    """One probe at one place: its instruction (None where there is none) and site number."""
+    """One probe at one place."""
 
     shared: Shared
     probe: Probe
-    site: int
-    instruction: Instruction | None = None
+    site: str
+    """The site's number, as an operand."""
+    subject: Subject | None = None
+    """The instruction that the probe is about; None at positions that are about none."""
+    line: int = 0
+    """Line of the PTX text that the place is at, for messages."""
+    earlier: Code | None = None
+    """Of a probe behind an instruction: code in front of it, to keep what it overwrites."""
     alone: bool = False
     """Whether a single lane runs the code, so that a save needs no choice of lane."""

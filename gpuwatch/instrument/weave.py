@@ -6,41 +6,36 @@ import re
 from collections.abc import Iterable, Iterator
 
 from gpuwatch.errors import UserError
-from gpuwatch.instrument import calls, exits, lower, text
-from gpuwatch.instrument.code import CLASS, DECLARED, Code, Temporaries
+from gpuwatch.instrument import lower, positions, text
+from gpuwatch.instrument.bodies import Body, counting_only, leaving
+from gpuwatch.instrument.calls import reached
+from gpuwatch.instrument.code import CLASS, DECLARED, Temporaries
 from gpuwatch.instrument.edits import Edits
 from gpuwatch.instrument.exposure import exposed, leading_clock, set_in_some_lanes, written
+from gpuwatch.instrument.functions import movable
 from gpuwatch.instrument.layout import field_offsets
-from gpuwatch.instrument.model import Site, Woven
+from gpuwatch.instrument.model import LeftOut, Woven
 from gpuwatch.instrument.names import Names
-from gpuwatch.instrument.scene import Scene, Shared
+from gpuwatch.instrument.positions import KERNEL, Found
+from gpuwatch.instrument.scene import Shared
+from gpuwatch.instrument.sites import Sites
+from gpuwatch.instrument.unmatched import unmatched
 from gpuwatch.instrument.values import literal
 from gpuwatch.probe.model import Action, If, Probe, Program, Save
-from gpuwatch.ptx.model import (
-    Directive,
-    Function,
-    Instruction,
-    Label,
-    Loc,
-    Module,
-    RegisterDeclaration,
-    Statement,
-    Variable,
-)
+from gpuwatch.ptx.model import Function, Module
 
 _HEADER = re.compile(r"^[ \t]*\.(?:version|target|address_size)\b[^\n]*\n", re.MULTILINE)
-_LEADING = (RegisterDeclaration, Variable, Loc, Directive)
-_EXITS = frozenset({"ret", "exit"})
-_ENDS = _EXITS | {"bra", "trap", "brx"}
+_ENTRY_EXITS = frozenset({"ret", "exit"})
+_FUNCTION_EXITS = frozenset({"exit"})
 _LEVELS = frozenset({"thread", "warp"})
-_MAP_LEVELS = frozenset({"thread", "warp", "block", "kernel"})
 
 
 def weave(module: Module, entry: str, program: Program) -> Woven:
-    """`module` with the probes of `program` woven into the kernel named exactly `entry`.
+    """`module` with the probes of `program` woven into the kernel named exactly `entry`, and into
+    the functions that it calls as far as the probes' registers allow.
 
-    Raises UserError when there is no such kernel, when a probe's position or a map's kind
-    cannot be woven, or when a map's record cannot hold its fields.
+    Raises UserError when there is no such kernel, when a probe's position matches nothing, when a
+    helper cannot be had there, or when a map's record cannot hold its fields.
     """
     function = _find(module, entry)
     _check(program)
@@ -60,18 +55,11 @@ def _find(module: Module, entry: str) -> Function:
 def _check(program: Program) -> None:
     for map_ in program.maps:
         field_offsets(map_)
-        if map_.type != "array" or map_.level not in _MAP_LEVELS:
-            raise UserError(
-                f"map {map_.name}: {map_.type} maps of level {map_.level} cannot be woven",
-                hint="use an array map of level thread, warp, block or kernel",
-                at=map_.at,
-            )
     for probe in program.probes:
-        if probe.position != "kernel" or probe.level not in _LEVELS:
+        if probe.level not in _LEVELS:
             raise UserError(
-                f"probe {probe.name}: position {probe.position} at level {probe.level} "
-                "cannot be woven",
-                hint='use the position "kernel" at level thread or warp',
+                f"probe {probe.name} at level {probe.level} cannot be woven",
+                hint="instructions are run by threads and warps: use level thread or warp",
                 at=probe.at,
             )
 
@@ -82,54 +70,114 @@ class _Weaver:
     def __init__(self, module: Module, function: Function, program: Program) -> None:
         self._module = module
         self._function = function
-        self._body = function.body or []
         self._program = program
         self._names = Names(module.text)
         self._temporaries = Temporaries(self._names.registers)
-        self._shared = Shared.of(function, program, self._names)
+        self._shared = Shared.of(program, self._names)
         self._shared.saved_once = frozenset(_saved_once(program))
-        self._edits = Edits(module.text)
-        self._sites: list[Site] = []
-        self._before = [probe for probe in program.probes if probe.before]
-        self._after = [probe for probe in program.probes if not probe.before]
-        self._exposed = exposed((*self._before, *self._after))
-        self._departed = 2 * len(program.maps)
+        self._sites = Sites(self._shared, self._temporaries)
+        kernel = [probe for probe in program.probes if probe.position == KERNEL]
+        self._before = [probe for probe in kernel if probe.before]
+        self._after = [probe for probe in kernel if not probe.before]
+        self._counts = any(probe.level == "warp" for probe in self._after)
+        self._movable = movable(program)
+        self._called = reached(module, function)
+        self._left_out: list[LeftOut] = []
+        self._unreached = 0
 
     def weave(self) -> Woven:
-        owned = [text.declare(self._shared, probe) for probe in self._program.probes]
-        first = next((s for s in self._body if not isinstance(s, _LEADING)), None)
-        entry_lines = self._enter(first)
-        exit_code = list(self._leave())
-        declared = [line for lines in owned for line in lines] + self._declarations()
-        start = first.start if first else self._function.body_end
-        self._edits.before(start, declared + entry_lines)
-        for statement, before, after in exit_code:
-            self._edits.before(statement.start if statement else self._function.body_end, before)
-            if statement:
-                self._edits.after(statement.end, after)
-        counts = any(probe.level == "warp" for probe in self._after)
-        self._declare_pointers(2 * len(self._program.maps) + counts)
-        woven, added = self._edits.apply()
+        owned = [line for one in self._program.probes for line in text.declare(self._shared, one)]
+        main = self._body(self._function)
+        entry_lines = self._enter(main)
+        found = self._places()
+        main.weave(found[self._function.name], self._after, _ENTRY_EXITS, falls=True)
+        others = [(self._body(one), one) for one in self._called]
+        for body, function in others:
+            ending = self._ending() if any(leaving(function.body or (), _FUNCTION_EXITS)) else ()
+            body.weave(found[function.name], ending, _FUNCTION_EXITS, falls=False)
+        declared = owned + self._declarations()
+        edits = Edits(self._module.text)
+        self._declare_pointers(edits, self._shared.buffers.departed + self._counts)
+        main.insert(edits, declared + entry_lines)
+        for body, _ in others:
+            body.insert(edits, declared if body.woven else ())
+        woven, added = edits.apply()
         return Woven(
             text=woven,
             entry=self._function.name,
             pointer_variable=self._shared.variable,
             maps=self._program.maps,
-            sites=tuple(self._sites),
+            sites=tuple(self._sites.all),
             inserted_lines=added,
             notes=tuple(self._notes()),
-            counts_departures=counts,
+            counts_departures=self._counts,
             block_private_prefix=self._block_private_prefix(),
+            left_out=tuple(self._left_out),
         )
+
+    def _body(self, function: Function) -> Body:
+        return Body(self._module, function, self._shared, self._temporaries, self._sites)
+
+    def _places(self) -> dict[str, dict[int, Found]]:
+        """By function, then by number of the probe; raises UserError for what matches nothing."""
+        functions = [self._function, *self._called]
+        file = positions.main_file(self._function)
+        found: dict[str, dict[int, Found]] = {one.name: {} for one in functions}
+        for number, probe in enumerate(self._program.probes):
+            if probe.position == KERNEL:
+                continue
+            matched = False
+            for one in functions:
+                here = positions.find(probe.position, probe.before, one, file)
+                matched |= bool(here.places or here.unreached)
+                self._unreached += here.unreached
+                if one is self._function or number in self._movable:
+                    found[one.name][number] = here
+                elif here.places:
+                    self._left_out.append(LeftOut(probe.name, one.name, len(here.places)))
+            if not matched:
+                raise unmatched(probe, functions)
+        return found
+
+    def _ending(self) -> list[Probe]:
+        """The probes behind the kernel where a called function exits."""
+        ending = []
+        for probe in self._after:
+            if self._program.probes.index(probe) in self._movable:
+                ending.append(probe)
+            elif probe.level == "warp":
+                ending.append(counting_only(probe))
+        return ending
 
     def _block_private_prefix(self) -> str:
         private = all(map_.level in ("thread", "warp", "block") for map_ in self._program.maps)
         return self._names.registers if private else ""
 
     def _notes(self) -> Iterator[str]:
-        if self._after:
-            for name in calls.exiting(self._module, self._function):
-                yield f"threads that exit inside the function {name} are not recorded"
+        for one in self._left_out:
+            yield (
+                f"probe {one.probe} shares registers with other places, so {one.sites} "
+                f"{_places(one.sites)} in the function {one.function} {_are(one.sites)} left out"
+            )
+        if self._unreached:
+            yield (
+                f"{self._unreached} {_places(self._unreached)} behind a jump or an exit that is "
+                f"always taken {_are(self._unreached)} left out"
+            )
+        yield from self._exit_notes()
+        yield from self._lane_notes()
+
+    def _exit_notes(self) -> Iterator[str]:
+        stuck = [
+            probe.name
+            for number, probe in enumerate(self._program.probes)
+            if probe in self._after and number not in self._movable
+        ]
+        for one in self._called if stuck else ():
+            if any(leaving(one.body or (), _FUNCTION_EXITS)):
+                yield f"threads that exit inside the function {one.name} are not recorded"
+
+    def _lane_notes(self) -> Iterator[str]:
         partial = set_in_some_lanes(
             [probe for probe in self._before if probe.level == "warp"],
             [probe for probe in self._after if probe.level == "warp"],
@@ -142,17 +190,14 @@ class _Weaver:
 
     def _lanes_may_part(self) -> bool:
         """Whether the kernel has several ways out, so that a warp's lanes may not leave at once."""
-        leaving = [one for one in self._body if isinstance(one, Instruction)]
-        leaving = [one for one in leaving if one.opcode in _EXITS]
-        return len(leaving) > 1 or any(one.guard for one in leaving)
+        ways = list(leaving(self._function.body or (), _ENTRY_EXITS))
+        return len(ways) > 1 or any(one.guard for one in ways)
 
-    def _declare_pointers(self, buffers: int) -> None:
-        if not buffers:
-            return
-        end = max(match.end() for match in _HEADER.finditer(self._module.text))
-        self._edits.before(
-            end, [f".visible .global .align 8 .u64 {self._shared.variable}[{buffers}];"]
-        )
+    def _declare_pointers(self, edits: Edits, buffers: int) -> None:
+        if buffers:
+            end = max(match.end() for match in _HEADER.finditer(self._module.text))
+            name = self._shared.variable
+            edits.before(end, f".visible .global .align 8 .u64 {name}[{buffers}];")
 
     def _declarations(self) -> list[str]:
         lines = [
@@ -161,72 +206,35 @@ class _Weaver:
         ]
         return lines + self._temporaries.declarations()
 
-    def _code(self) -> Code:
-        self._temporaries.restart()
-        return Code(self._names, self._temporaries)
-
-    def _scene(self, probe: Probe, statement: Statement | None) -> Scene:
-        offset = statement.start if statement else self._function.body_end
-        instruction = statement if isinstance(statement, Instruction) else None
-        index = len(self._sites)
-        opcode = ".".join(instruction.tokens) if instruction else ""
-        line = self._module.text.count("\n", 0, offset) + 1
-        source_line = instruction.line if instruction else 0
-        self._sites.append(Site(index, probe.name, opcode, line, source_line))
-        return Scene(self._shared, probe, index, instruction)
-
-    def _enter(self, first: Statement | None) -> list[str]:
+    def _enter(self, body: Body) -> list[str]:
         """The entry: a leading clock read, then the initial values that are needed, then the
         rest."""
-        code = self._code()
-        bodies = [(self._scene(probe, first), probe.body) for probe in self._before]
+        code = body.code()
+        bodies = [(body.scene(probe, body.first), probe.body) for probe in self._before]
         read: set[str] = set()
         if bodies:
-            scene, body = bodies[0]
-            leading, rest = leading_clock(body)
+            scene, actions = bodies[0]
+            leading, rest = leading_clock(actions)
             lower.act(code, scene, leading)
             read = written(leading)
             bodies[0] = scene, rest
+        needed = exposed(self._program) - read
         for register in self._program.registers:
-            if register.name in self._exposed - read:
+            if register.name in needed:
                 value = self._shared.registers[register.name]
                 initial = literal(register.initial, register.type)
                 code.emit(f"mov.{register.type} \t{value.text}, {initial}")
-        for scene, body in bodies:
-            lower.act(code, scene, body)
+        for scene, actions in bodies:
+            lower.act(code, scene, actions)
         return code.lines
 
-    def _leave(self) -> Iterator[tuple[Instruction | None, list[str], list[str]]]:
-        """Each exit with the lines in front of it and behind it; None is the body's end."""
-        if not self._after:
-            return
-        for statement in self._body:
-            if isinstance(statement, Instruction) and statement.opcode in _EXITS:
-                yield statement, *self._leave_at(statement)
-        if _falls_through(self._body):
-            yield None, *self._leave_at(None)
 
-    def _leave_at(self, statement: Instruction | None) -> tuple[list[str], list[str]]:
-        code = self._code()
-        guard = statement.guard if statement else None
-        scenes = [self._scene(probe, statement) for probe in self._after]
-        if guard is None:
-            exits.leave(code, scenes, self._departed)
-            return code.lines, []
-        stay = self._names.label()
-        code.emit(f"@{'' if guard.negated else '!'}{guard.register} bra \t{stay}")
-        exits.leave(code, scenes, self._departed)
-        return code.lines, [f"{stay}:"]
+def _places(count: int) -> str:
+    return "place" if count == 1 else "places"
 
 
-def _falls_through(body: list[Statement]) -> bool:
-    """Whether control can run off the end of a body."""
-    for statement in reversed(body):
-        if isinstance(statement, Label):
-            return True
-        if isinstance(statement, Instruction):
-            return statement.opcode not in _ENDS or statement.guard is not None
-    return True
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _saved_once(program: Program) -> Iterator[str]:
@@ -238,7 +246,7 @@ def _saved_once(program: Program) -> Iterator[str]:
             for action in _flat(probe.body)
             if isinstance(action, Save) and action.map == map_.name
         ]
-        if len(savers) == 1 and savers[0].level == map_.level:
+        if len(savers) == 1 and savers[0].position == KERNEL and savers[0].level == map_.level:
             yield map_.name
 
 

@@ -1,0 +1,187 @@
+"""Weaving of one function's body: the kernel's own, or that of a function that it calls."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from gpuwatch.instrument import exits
+from gpuwatch.instrument.code import Code, Temporaries
+from gpuwatch.instrument.edits import Edits
+from gpuwatch.instrument.positions import Found
+from gpuwatch.instrument.registers import Declared
+from gpuwatch.instrument.scene import Scene, Shared
+from gpuwatch.instrument.sites import Sites, Stop
+from gpuwatch.instrument.subject import SubjectReader
+from gpuwatch.probe.model import Probe
+from gpuwatch.ptx.model import (
+    Directive,
+    Function,
+    Instruction,
+    Label,
+    Loc,
+    Module,
+    RegisterDeclaration,
+    Scope,
+    Statement,
+    Variable,
+)
+
+_LEADING = (RegisterDeclaration, Variable, Loc, Directive)
+_ENDS = frozenset({"ret", "exit", "bra", "trap", "brx"})
+
+
+class Body:
+    """Collects the code of one body, then inserts it in the order of the text."""
+
+    def __init__(
+        self,
+        module: Module,
+        function: Function,
+        shared: Shared,
+        temporaries: Temporaries,
+        sites: Sites,
+    ) -> None:
+        self._module = module
+        self._function = function
+        self._statements = function.body or []
+        self._shared = shared
+        self._temporaries = temporaries
+        self._sites = sites
+        self._name = "" if function.kind == "entry" else function.name
+        self._blocks: list[tuple[int, bool, str]] = []
+        self._line = 1
+        self._counted = 0
+        self.first = next((s for s in self._statements if not isinstance(s, _LEADING)), None)
+
+    def scene(self, probe: Probe, statement: Statement | None) -> Scene:
+        """A scene at a statement (None: the body's end) for a probe that is not about it."""
+        instruction = statement if isinstance(statement, Instruction) else None
+        opcode = ".".join(instruction.tokens) if instruction else ""
+        line = self._line_of(statement.start if statement else self._function.body_end)
+        source = instruction.line if instruction else 0
+        number = self._sites.add(probe, opcode, line, source, self._name)
+        return Scene(self._shared, probe, number, line=line)
+
+    def weave(
+        self,
+        found: Mapping[int, Found],
+        ending: Sequence[Probe],
+        exiting: frozenset[str],
+        *,
+        falls: bool,
+    ) -> None:
+        """Lowers the probes found to have places here (by number), and those behind the kernel
+        at each of the opcodes `exiting`; with `falls` at the body's end too."""
+        stops = _stops(found)
+        declared = Declared()
+        reader = SubjectReader(declared)
+        exiting = exiting if ending else frozenset()
+        for index, statement in enumerate(self._statements):
+            if isinstance(statement, RegisterDeclaration | Scope):
+                declared.see(statement)
+            leaves = isinstance(statement, Instruction) and statement.tokens[0] in exiting
+            if index in stops or leaves:
+                self._at(statement, stops.get(index), reader, ending if leaves else ())
+        last = len(self._statements)
+        if last in stops:
+            self._at(None, stops[last], reader, ())
+        if falls and ending and _falls_through(self._statements):
+            self._at(None, None, reader, ending)
+
+    def insert(self, edits: Edits, opening: Sequence[str]) -> None:
+        """Puts it all into the text, with `opening` in front of the first statement."""
+        start = self.first.start if self.first else self._function.body_end
+        edits.before(start, "\n".join(opening))
+        for offset, behind, block in self._blocks:
+            if behind:
+                edits.after(offset, block)
+            else:
+                edits.before(offset, block)
+
+    @property
+    def woven(self) -> bool:
+        return bool(self._blocks)
+
+    def code(self) -> Code:
+        """Code for a new place."""
+        self._temporaries.restart()
+        return Code(self._shared.names, self._temporaries)
+
+    def _at(
+        self,
+        statement: Statement | None,
+        stop: Stop | None,
+        reader: SubjectReader,
+        ending: Sequence[Probe],
+    ) -> None:
+        """In front: the stop's probes, then the thread's end. Behind: the lanes that stay, then
+        the stop's probes."""
+        offset = statement.start if statement else self._function.body_end
+        instruction = statement if isinstance(statement, Instruction) else None
+        before = after = ""
+        if stop:
+            before, after = self._sites.weave(
+                stop, reader, instruction, self._line_of(offset), self._name
+            )
+        self._blocks.append((offset, False, before))
+        if ending:
+            leaving, staying = self._leave(instruction, ending)
+            self._blocks.append((offset, False, leaving))
+            if statement:
+                self._blocks.append((statement.end, True, staying))
+        if statement:
+            self._blocks.append((statement.end, True, after))
+
+    def _leave(self, instruction: Instruction | None, ending: Sequence[Probe]) -> tuple[str, str]:
+        code = self.code()
+        guard = instruction.guard if instruction else None
+        scenes = [self.scene(probe, instruction) for probe in ending if probe.body]
+        scenes += [Scene(self._shared, probe, "") for probe in ending if not probe.body]
+        if guard is None:
+            exits.leave(code, scenes, self._shared.buffers.departed)
+            return "\n".join(code.lines), ""
+        stay = self._shared.names.label()
+        code.emit(f"@{'' if guard.negated else '!'}{guard.register} bra \t{stay}")
+        exits.leave(code, scenes, self._shared.buffers.departed)
+        return "\n".join(code.lines), f"{stay}:"
+
+    def _line_of(self, offset: int) -> int:
+        """The line that an offset is on; offsets come in order but for the first statement's."""
+        if offset < self._counted:
+            return self._module.text.count("\n", 0, offset) + 1
+        self._line += self._module.text.count("\n", self._counted, offset)
+        self._counted = offset
+        return self._line
+
+
+def counting_only(probe: Probe) -> Probe:
+    """A probe behind the kernel that only counts a warp's lanes out."""
+    return replace(probe, body=())
+
+
+def _stops(found: Mapping[int, Found]) -> dict[int, Stop]:
+    stops: dict[int, Stop] = defaultdict(Stop)
+    for number, one in found.items():
+        for place in one.places:
+            stop = stops[place.index]
+            (stop.after if place.behind else stop.before).append((number, place.about))
+    return dict(stops)
+
+
+def _falls_through(body: Sequence[Statement]) -> bool:
+    """Whether control can run off the end of a body."""
+    for statement in reversed(body):
+        if isinstance(statement, Label):
+            return True
+        if isinstance(statement, Instruction):
+            return statement.opcode not in _ENDS or statement.guard is not None
+    return True
+
+
+def leaving(body: Sequence[Statement], opcodes: frozenset[str]) -> Iterator[Instruction]:
+    """The instructions of a body at which threads end."""
+    for one in body:
+        if isinstance(one, Instruction) and one.tokens[0] in opcodes:
+            yield one

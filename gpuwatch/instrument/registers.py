@@ -1,0 +1,39 @@
+"""Types of a kernel's own registers, scope by scope."""
+
+from __future__ import annotations
+
+from gpuwatch.ptx.model import RegisterDeclaration, Scope, Statement
+
+
+class Declared:
+    """The declarations in force while the statements of a body are seen one after the other."""
+
+    def __init__(self) -> None:
+        self._scopes: list[dict[str, tuple[str, int]]] = [{}]
+
+    def see(self, statement: Statement) -> None:
+        """Take note of a declaration, or of where a scope begins or ends."""
+        if isinstance(statement, RegisterDeclaration):
+            for name, count in statement.names:
+                self._scopes[-1][name] = statement.type, count
+        elif isinstance(statement, Scope):
+            if statement.opens:
+                self._scopes.append({})
+            else:
+                self._scopes.pop()
+
+    def type_of(self, name: str) -> str:
+        """The declared type of a register, without its dot; "" if it is none of the body's own."""
+        stem = len(name.rstrip("0123456789"))
+        for scope in reversed(self._scopes):
+            if name in scope and not scope[name][1]:
+                return scope[name][0]
+            for length in range(stem, len(name)):
+                type_, count = scope.get(name[:length], ("", 0))
+                if count and _is_number(name[length:], count):
+                    return type_
+        return ""
+
+
+def _is_number(digits: str, count: int) -> bool:
+    return (digits == "0" or digits[0] != "0") and int(digits) < count

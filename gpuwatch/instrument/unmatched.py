@@ -1,0 +1,80 @@
+"""What to say of a position that matches nothing in a kernel."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from gpuwatch.errors import UserError
+from gpuwatch.instrument.positions import label_of, line_of, main_file
+from gpuwatch.probe.model import Probe
+from gpuwatch.ptx.model import Function, Instruction, Label, Loc
+
+_SHOWN = 8
+
+
+def unmatched(probe: Probe, functions: Sequence[Function]) -> UserError:
+    """The error, with what the kernel (the first of `functions`) does have as a hint."""
+    if label := label_of(probe.position):
+        hint = _labels(functions, label)
+    elif line := line_of(probe.position):
+        hint = _lines(functions, line)
+    else:
+        hint = _opcodes(functions, probe.position)
+    return UserError(
+        f"probe {probe.name}: position {probe.position} matches nothing in {functions[0].name}",
+        hint=hint,
+        at=probe.at,
+    )
+
+
+def _instructions(functions: Iterable[Function]) -> Iterable[Instruction]:
+    return (one for each in functions for one in each.body or () if isinstance(one, Instruction))
+
+
+def _labels(functions: Sequence[Function], wanted: str) -> str:
+    names = [one.name for each in functions for one in each.body or () if isinstance(one, Label)]
+    if not names:
+        return "the kernel has no labels"
+    near = difflib.get_close_matches(wanted, names, _SHOWN) or names[:_SHOWN]
+    return f"it has the labels {', '.join(near)}{_more(len(set(names)) - len(near))}"
+
+
+def _lines(functions: Sequence[Function], wanted: int) -> str:
+    file = main_file(functions[0])
+    if not file:
+        return "it has no line information: compile with -lineinfo"
+    lines = {
+        line
+        for each in functions
+        for one in each.body or ()
+        if isinstance(one, Loc)
+        for at, line in [(one.file, one.line), *([one.inlined_at[:2]] if one.inlined_at else [])]
+        if at == file
+    }
+    near = sorted(sorted(lines, key=lambda line: abs(line - wanted))[:_SHOWN])
+    shown = ", ".join(map(str, near))
+    return f"it has code of the lines {shown}{_more(len(lines) - len(near))}"
+
+
+def _opcodes(functions: Sequence[Function], position: str) -> str:
+    counts = Counter(".".join(one.tokens) for one in _instructions(functions))
+    labels = {one.name for each in functions for one in each.body or () if isinstance(one, Label)}
+    if position in labels:
+        return f'it has a label of that name: write "label:{position}"'
+    wanted = position.replace(":", ".").split(".")
+    likely = {name for name in counts if name.split(".")[0] in position.split(":")[0].split(".")}
+    near = sorted(likely, key=lambda name: -len(set(wanted) & set(name.split("."))))
+    if not near:
+        firsts = {name.split(".")[0] for name in counts}
+        alike = set(difflib.get_close_matches(wanted[0], firsts, 3))
+        near = [name for name in counts if name.split(".")[0] in alike]
+    if not near:
+        near = [name for name, _ in counts.most_common()]
+    shown = ", ".join(f"{name} ({counts[name]})" for name in near[:_SHOWN])
+    return f"it has {shown}{_more(len(near) - _SHOWN)}" if shown else "it has no instructions"
+
+
+def _more(count: int) -> str:
+    return f" and {count} more" if count > 0 else ""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from gpuwatch.errors import UserError
-from gpuwatch.instrument import indices, operators, saves
+from gpuwatch.errors import Location, UserError
+from gpuwatch.instrument import indices, operators, saves, slots, text
 from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.helpers import helper
 from gpuwatch.instrument.scene import Scene
-from gpuwatch.instrument.text import substitute
-from gpuwatch.instrument.values import Value, constant, convert, copy
+from gpuwatch.instrument.values import Value, cast, constant, convert, copy
+from gpuwatch.probe.language import CONVERSIONS
 from gpuwatch.probe.model import (
     Action,
     Assign,
     Binary,
-    Constant,
     Expression,
     Helper,
     If,
@@ -25,17 +25,19 @@ from gpuwatch.probe.model import (
     Save,
     Unary,
 )
+from gpuwatch.probe.values import BadValueError, fold
 
 
 def evaluate(
     code: Code, scene: Scene, expression: Expression, into: str | None = None, wanted: str = ""
 ) -> Value:
     """The value of an expression; computed right into `into` where its type is `wanted`."""
+    folded = fold(expression)
+    if folded is not None:
+        return constant(folded)
     match expression:
-        case Constant(value):
-            return constant(value)
         case Read(register):
-            return scene.shared.registers[register]
+            return text.read(code, scene, register)
         case Unary(op, value):
             return operators.unary(code, op, evaluate(code, scene, value))
         case Binary(op, left, right):
@@ -46,29 +48,61 @@ def evaluate(
             for other in others:
                 first = operators.binary(code, op, first, other, None, "")
             return first
+        case Helper("popc" | "bits", (argument,)):
+            return operators.unary(code, expression.name, evaluate(code, scene, argument))
+        case Helper(name, (argument,)):
+            return cast(code, evaluate(code, scene, argument), CONVERSIONS[name])
         case Helper(name):
             return helper(code, scene, name, into, wanted)
+    raise AssertionError(expression)
 
 
 def act(code: Code, scene: Scene, actions: Sequence[Action]) -> None:
-    """Lower actions in order; a save is one by each lane that comes here."""
+    """Lower actions in order, for the sampled warps or blocks of the probe; a save is one by each
+    lane that comes here."""
+    with _sampled(code, scene):
+        _act(code, scene, actions)
+
+
+@contextmanager
+def _sampled(code: Code, scene: Scene) -> Iterator[None]:
+    chosen = slots.sampled(code, scene)
+    if chosen is None:
+        yield
+        return
+    with code.skipped_unless(chosen):
+        yield
+
+
+def _act(code: Code, scene: Scene, actions: Sequence[Action]) -> None:
     for action in actions:
         match action:
-            case Assign(target, value):
-                assign(code, scene, target, value)
+            case Assign():
+                assign(code, scene, action)
             case If():
                 _branch(code, scene, action)
             case Save():
-                save(code, scene, action, prepare(code, scene, action))
+                _save(code, scene, action, prepare(code, scene, action))
             case Ptx():
-                code.lines += substitute(scene, action)
+                text.substitute(code, scene, action)
 
 
-def assign(code: Code, scene: Scene, target: str, expression: Expression) -> None:
-    register = scene.shared.registers[target]
-    value = evaluate(code, scene, expression, register.text, register.type)
+def assign(code: Code, scene: Scene, action: Assign) -> None:
+    """Lower one assignment; raises UserError for operators that its operands do not have."""
+    register = scene.shared.registers[action.target]
+    with _placed(action.at):
+        value = evaluate(code, scene, action.value, register.text, register.type)
     if value.text != register.text:
         copy(code, value, register.type, register.text)
+
+
+@contextmanager
+def _placed(at: Location | None) -> Iterator[None]:
+    """What is wrong with an expression is said with its place."""
+    try:
+        yield
+    except BadValueError as error:
+        raise UserError(str(error), hint=error.hint, at=at) from error
 
 
 def prepare(code: Code, scene: Scene, action: Save) -> list[str]:
@@ -80,28 +114,30 @@ def prepare(code: Code, scene: Scene, action: Save) -> list[str]:
             hint="save one value for each field, in the order of the fields",
             at=action.at,
         )
-    values = [evaluate(code, scene, value) for value in action.values]
+    with _placed(action.at):
+        values = [evaluate(code, scene, value) for value in action.values]
     return saves.operands(code, map_, values)
 
 
 def save(code: Code, scene: Scene, action: Save, fields: Sequence[str]) -> None:
-    """Store prepared operands; at warp level only the lowest active lane does."""
+    """Store prepared operands, for the sampled warps or blocks of the probe; at warp level only
+    the lowest active lane does."""
+    with _sampled(code, scene):
+        _save(code, scene, action, fields)
+
+
+def _save(code: Code, scene: Scene, action: Save, fields: Sequence[str]) -> None:
     number, map_ = _map_of(scene, action)
-    leads = None
-    if scene.probe.level == "warp" and not scene.alone:
-        mask = code.compute("u32", "activemask.b32")
-        leads = indices.leads(code, mask)
-    if leads is None:
+    if scene.probe.level != "warp" or scene.alone:
         _store(code, scene, map_, number, fields)
         return
-    with code.skipped_unless(leads):
+    with code.skipped_unless(indices.leads(code)):
         _store(code, scene, map_, number, fields)
 
 
 def _store(code: Code, scene: Scene, map_: Map, number: int, fields: Sequence[str]) -> None:
-    slot = saves.SLOTS[map_.level](code) if map_.level != "site" else str(scene.site)
     once = map_.name in scene.shared.saved_once
-    saves.save(code, map_, number, fields, slot, scene.shared.variable, once)
+    saves.save(code, scene, map_, number, fields, once=once)
 
 
 def _map_of(scene: Scene, action: Save) -> tuple[int, Map]:
@@ -109,17 +145,18 @@ def _map_of(scene: Scene, action: Save) -> tuple[int, Map]:
 
 
 def _branch(code: Code, scene: Scene, action: If) -> None:
-    test = convert(code, evaluate(code, scene, action.test), "pred")
+    with _placed(action.at):
+        test = convert(code, evaluate(code, scene, action.test), "pred")
     if not action.otherwise:
         with code.skipped_unless(test):
-            act(code, scene, action.then)
+            _act(code, scene, action.then)
         return
     otherwise, end = code.names.label(), code.names.label()
     code.emit(f"@!{test} bra \t{otherwise}")
     with code.region():
-        act(code, scene, action.then)
+        _act(code, scene, action.then)
     code.emit(f"bra \t{end}")
     code.label(otherwise)
     with code.region():
-        act(code, scene, action.otherwise)
+        _act(code, scene, action.otherwise)
     code.label(end)

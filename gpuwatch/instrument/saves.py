@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from gpuwatch.instrument import indices
+from gpuwatch.instrument import reductions, slots
 from gpuwatch.instrument.code import Code
-from gpuwatch.instrument.layout import FIELD_BYTES, field_offsets
+from gpuwatch.instrument.layout import COUNT_BYTES, FIELD_BYTES, OFFSET_BYTES, field_offsets
+from gpuwatch.instrument.scene import Scene
 from gpuwatch.instrument.values import Value, convert
 from gpuwatch.probe.model import Map
-
-SLOTS: dict[str, Callable[[Code], str]] = {
-    "thread": indices.global_thread,
-    "warp": indices.warp,
-    "block": indices.block,
-    "kernel": lambda code: code.once("zero", "u64", "mov.u64", "0"),
-}
-"""Slot index of each map level that follows from where the thread stands."""
 
 
 def buffer_address(code: Code, variable: str, index: int) -> str:
@@ -33,26 +26,84 @@ def operands(code: Code, map_: Map, values: Sequence[Value]) -> list[str]:
 
 
 def save(
-    code: Code, map_: Map, number: int, fields: Sequence[str], slot: str, variable: str, once: bool
+    code: Code, scene: Scene, map_: Map, number: int, fields: Sequence[str], *, once: bool
 ) -> None:
-    """Store a record of map `number`, whose buffers are 2 * number and 2 * number + 1.
-
-    `once` says that no other save goes to this slot: then the count is stored, not added to.
-    """
+    """Save to map `number` what `operands` gave. `once` says that no other save goes to this
+    slot: then the count is stored, not added to."""
+    variable = scene.shared.variable
+    slot = slots.slot(code, scene, map_)
     counts = buffer_address(code, variable, 2 * number + 1)
-    count = code.compute("u64", "mad.lo.u64", slot, "4", counts)
-    records = buffer_address(code, variable, 2 * number)
-    base = code.compute("u64", "mad.lo.u64", slot, str(map_.slot_bytes), records)
-    if once:
-        code.emit(f"st.global.u32 \t[{count}], 1")
-        _store(code, map_, fields, base)
+    if map_.level != "sm":
+        _save(code, scene, map_, number, fields, slot, once=once)
         return
+    buffer = buffer_address(code, variable, scene.shared.buffers.sm_count)
+    known = code.once("SMs", "u64", "ld.global.u64", f"[{buffer}]")
+    inside = code.compute("pred", "setp.lt.u64", slot, known)
+    beyond, end = code.names.label(), code.names.label()
+    code.emit(f"@!{inside} bra \t{beyond}")
+    with code.region():
+        _save(code, scene, map_, number, fields, slot, once=once)
+    code.emit(f"bra \t{end}")
+    code.label(beyond)
+    with code.region():
+        last = code.compute("u64", "mad.lo.u64", known, str(COUNT_BYTES), counts)
+        code.emit(f"red.global.add.u32 \t[{last}], 1")
+    code.label(end)
+
+
+def _save(
+    code: Code,
+    scene: Scene,
+    map_: Map,
+    number: int,
+    fields: Sequence[str],
+    slot: str,
+    *,
+    once: bool,
+) -> None:
+    variable = scene.shared.variable
+    count = _indexed(code, buffer_address(code, variable, 2 * number + 1), slot, COUNT_BYTES)
+    records = buffer_address(code, variable, 2 * number)
+    if map_.dynamic:
+        offsets = buffer_address(code, variable, scene.shared.buffers.offsets[number])
+        _append(code, map_, fields, count, records, _indexed(code, offsets, slot, OFFSET_BYTES))
+        return
+    base = _indexed(code, records, slot, map_.slot_bytes)
+    if map_.type == "array" and not once:
+        index = code.compute("u32", "atom.global.add.u32", f"[{count}]", "1")
+        room = code.compute("pred", "setp.lt.u32", index, str(map_.cap))
+        with code.skipped_unless(room):
+            place = code.compute("u64", "mad.wide.u32", index, str(map_.size), base)
+            _store(code, map_, fields, place)
+        return
+    code.emit(f"st.global.u32 \t[{count}], 1")
+    if map_.type == "array":
+        _store(code, map_, fields, base)
+    elif map_.type == "reduce":
+        reductions.reduce(code, map_, fields, base)
+    else:
+        reductions.count(code, map_, fields[0], base)
+
+
+def _append(
+    code: Code, map_: Map, fields: Sequence[str], count: str, records: str, offset: str
+) -> None:
+    """Save behind what the slot holds, up to where the next slot's records begin."""
     index = code.compute("u32", "atom.global.add.u32", f"[{count}]", "1")
-    room = code.compute("pred", "setp.lt.u32", index, str(map_.cap))
+    first = code.compute("u64", "ld.global.u64", f"[{offset}]")
+    end = code.compute("u64", "ld.global.u64", f"[{offset}+{OFFSET_BYTES}]")
+    wide = code.compute("u64", "cvt.u64.u32", index)
+    position = code.compute("u64", "add.u64", first, wide)
+    room = code.compute("pred", "setp.lt.u64", position, end)
     with code.skipped_unless(room):
-        wide = code.compute("u64", "cvt.u64.u32", index)
-        place = code.compute("u64", "mad.lo.u64", wide, str(map_.size), base)
-        _store(code, map_, fields, place)
+        _store(code, map_, fields, _indexed(code, records, position, map_.size))
+
+
+def _indexed(code: Code, base: str, index: str, size: int) -> str:
+    """u64: base + index * size."""
+    if index == "0":
+        return base
+    return code.compute("u64", "mad.lo.u64", index, str(size), base)
 
 
 def _store(code: Code, map_: Map, fields: Sequence[str], base: str) -> None:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 
+from gpuwatch.instrument import helpers
+from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.names import IDENTIFIER
 from gpuwatch.instrument.scene import Scene, Shared
+from gpuwatch.instrument.values import Value, convert
+from gpuwatch.probe.language import SAVE_WORDS
 from gpuwatch.probe.model import Probe, Ptx
+from gpuwatch.probe.verify_ptx import DECLARED
+from gpuwatch.ptx.model import Instruction
+from gpuwatch.ptx.types import TYPE_BITS
 
-_LABEL = re.compile(r"(?:^|(?<=[;}\n]))\s*([$A-Za-z_][\w$]*):(?!:)")
 _NUMBERED = re.compile(r"(.*?)(\d+)$")
+_WIDENED = {"b16": "cvt.u32.u16", "u16": "cvt.u32.u16", "s16": "cvt.s32.s16", "f64": "mov.b64"}
+"""How a register of a type that the language does not have is read into one that it has."""
 
 
 def declare(shared: Shared, probe: Probe) -> list[str]:
@@ -21,6 +29,7 @@ def declare(shared: Shared, probe: Probe) -> list[str]:
                 renamed = own_name(shared, probe, name)
                 shared.own[probe.name, name] = renamed
                 shared.counted[probe.name, name] = count
+                shared.own_types[probe.name, name] = type_
                 lines.append(f"\t.reg .{type_} \t{renamed}{f'<{count}>' if count else ''};")
     return lines
 
@@ -30,30 +39,68 @@ def own_name(shared: Shared, probe: Probe, name: str) -> str:
 
     Both halves of a TOML probe carry its name and share what either declares.
     """
-    plain = re.sub(r"\W", "_", probe.name)
-    return f"{shared.names.registers}x_{plain}_{name.lstrip('%')}"
+    names = list(dict.fromkeys(each.name for each in shared.program.probes))
+    return f"{shared.names.registers}x{names.index(probe.name)}_{name.lstrip('%')}"
 
 
-def substitute(scene: Scene, action: Ptx) -> list[str]:
-    """The lines of a run of PTX for one place; labels are new at each place."""
-    shared = scene.shared
-    labels = {name: shared.names.label() for name in _LABEL.findall(action.text)}
-
-    def replaced(match: re.Match[str]) -> str:
-        name = match[0]
-        if name in shared.registers:
-            return shared.registers[name].text
-        return labels.get(name) or _own(scene, name) or name
-
-    text = IDENTIFIER.sub(replaced, action.text)
-    return [f"\t{line.strip()}" for line in text.splitlines() if line.strip()]
+def read(code: Code, scene: Scene, name: str) -> Value:
+    """The value of a register of the program, or of one that the probe's text declares."""
+    if name in scene.shared.registers:
+        return scene.shared.registers[name]
+    found = _own(scene, name)
+    assert found, name
+    text, declared = found
+    type_ = DECLARED[declared]
+    if declared in _WIDENED:
+        return Value(code.compute(type_, _WIDENED[declared], text), type_)
+    return Value(text, type_)
 
 
-def _own(scene: Scene, name: str) -> str | None:
-    own, probe = scene.shared.own, scene.probe.name
-    if (probe, name) in own:
-        return own[probe, name]
+def substitute(code: Code, scene: Scene, action: Ptx) -> None:
+    """Add a run of PTX for one place. What ADDR, OUT and the like stand for is computed in front
+    of their instruction."""
+    for instruction in action.instructions:
+        words = {
+            name: _operand(code, scene, instruction, name)
+            for name in IDENTIFIER.findall(action.text, instruction.start, instruction.end)
+            if name in SAVE_WORDS
+        }
+
+        def replaced(match: re.Match[str], words: dict[str, str] = words) -> str:
+            return _renamed(scene, words, match[0])
+
+        line = action.text[instruction.start : instruction.end]
+        code.lines.append("\t" + " ".join(IDENTIFIER.sub(replaced, line).split("\n")))
+
+
+def _renamed(scene: Scene, words: dict[str, str], name: str) -> str:
+    if name in scene.shared.registers:
+        return scene.shared.registers[name].text
+    if name in words:
+        return words[name]
+    found = _own(scene, name)
+    return found[0] if found else name
+
+
+def _operand(code: Code, scene: Scene, instruction: Instruction, word: str) -> str:
+    """What a word stands for, in the width of the type in which the instruction takes it."""
+    value = helpers.helper(code, scene, SAVE_WORDS[word], None, "")
+    types = [token for token in instruction.tokens if token in TYPE_BITS]
+    taken = types[-1] if types else value.type
+    if taken == "pred" or value.type == "pred":
+        return convert(code, value, "pred" if taken == "pred" else value.type)
+    if TYPE_BITS[taken] == 64:
+        return convert(code, value, "s64" if value.type in ("s32", "s64") else "u64")
+    return convert(code, value, value.type if value.type == "f32" else "u32")
+
+
+def _own(scene: Scene, name: str) -> tuple[str, str] | None:
+    """Woven name and declared type of a register that the probe's text declares."""
+    shared, probe = scene.shared, scene.probe.name
+    if (probe, name) in shared.own:
+        return shared.own[probe, name], shared.own_types[probe, name]
     numbered = _NUMBERED.match(name)
-    if numbered and scene.shared.counted.get((probe, numbered[1])):
-        return own[probe, numbered[1]] + numbered[2]
+    if numbered and shared.counted.get((probe, numbered[1])):
+        family = probe, numbered[1]
+        return shared.own[family] + numbered[2], shared.own_types[family]
     return None

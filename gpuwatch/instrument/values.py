@@ -6,6 +6,7 @@ f32 put in an integer keeps its bits; an integer put in an f32 is rounded to nea
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass
 
@@ -20,24 +21,36 @@ class Value:
 
     text: str
     type: str
-    constant: int | None = None
+    constant: int | float | None = None
 
 
-def constant(value: int) -> Value:
-    """A constant; its type, s64 or u64, is only what it has when it meets no other."""
+def constant(value: int | float) -> Value:
+    """A constant; its type, s64 or u64, is only what it has when it meets no other. One with a
+    fraction is an f32."""
+    if isinstance(value, float):
+        return Value(literal(value, "f32"), "f32", value)
     return Value(str(value), "s64" if value < 1 << 63 else "u64", value)
 
 
-def literal(value: int, type_: str) -> str:
-    """`value` as an operand of a type, wrapped to its width."""
+def literal(value: int | float, type_: str) -> str:
+    """`value` as an operand of a type, wrapped to its width; as f32 the nearest to it."""
     if type_ == "f32":
-        return f"0f{struct.unpack('<I', struct.pack('<f', value))[0]:08X}"
+        return f"0f{_float_bits(value):08X}"
     if type_ == "pred":
         return "-1" if value else "0"
+    value = int(value)
     bits = BITS[type_]
     wrapped = value & ((1 << bits) - 1)
     signed = type_.startswith("s") and wrapped >> (bits - 1)
     return str(wrapped - (1 << bits) if signed else wrapped)
+
+
+def _float_bits(value: int | float) -> int:
+    try:
+        packed = struct.pack("<f", value)
+    except OverflowError:
+        packed = struct.pack("<f", math.copysign(math.inf, value))
+    return int(struct.unpack("<I", packed)[0])
 
 
 def fits(value: int, type_: str) -> bool:
@@ -54,6 +67,8 @@ def common_type(left: Value, right: Value) -> str:
     if left.constant is not None and right.constant is None:
         return common_type(right, left)
     if right.constant is not None and left.constant is None and left.type != "pred":
+        if isinstance(right.constant, float):
+            return "f32"
         if left.type == "f32" or fits(right.constant, left.type):
             return left.type
         return "u64" if right.constant >= 1 << 63 else "s64"
@@ -83,6 +98,16 @@ def convert(code: Code, value: Value, type_: str) -> str:
     if value.type == type_ or _only_sign_differs(value.type, type_):
         return value.text
     return _convert(code, value, type_, None)
+
+
+def cast(code: Code, value: Value, type_: str) -> Value:
+    """The number nearest to `value` in `type_`: an f32 is cut off towards zero, and an integer
+    that is too wide wraps."""
+    if value.constant is not None:
+        return Value(code.compute(type_, f"mov.{type_}", literal(value.constant, type_)), type_)
+    if value.type == "f32" and type_ != "f32":
+        return Value(code.compute(type_, f"cvt.rzi.{type_}.f32", value.text), type_)
+    return Value(convert(code, value, type_), type_)
 
 
 def _move(code: Code, type_: str, operand: str, into: str) -> str:

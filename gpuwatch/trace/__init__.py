@@ -1,5 +1,5 @@
 """Traces: raw map bytes to structured arrays."""
 
-from gpuwatch.trace.decode import Decoded, decode, record_dtype
+from gpuwatch.trace.decode import Decoded, bucket_edges, decode, record_dtype
 
-__all__ = ["Decoded", "decode", "record_dtype"]
+__all__ = ["Decoded", "bucket_edges", "decode", "record_dtype"]

@@ -8,9 +8,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuwatch.probe.language import layout_of
 from gpuwatch.probe.model import Field, Map
 
 _FORMATS = {"u32": "<u4", "u64": "<u8", "s32": "<i4", "s64": "<i8", "f32": "<f4", "pred": "<u4"}
+_BUCKET = np.dtype([("count", "<u8")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +21,11 @@ class Decoded:
 
     `records` is structured, one row per record, in order of slot and of saving. `slots` is the
     slot of each row, `missing` the slots that saved nothing, `dropped` how many saves found
-    their slot full. `records` is a view of the bytes given wherever every slot is full, so it
-    lives as long as they do.
+    their slot full, or no slot of their SM. `records` of an array map is a view of the bytes
+    given wherever every slot is full, so it lives as long as they do.
+
+    A `reduce` map has a row per slot that was saved to. A `hist` map has `cap` rows per slot,
+    its buckets with their `count`, whether or not anything was saved.
     """
 
     map: Map
@@ -39,53 +44,83 @@ class Decoded:
 
 
 def record_dtype(record: Map) -> np.dtype[np.void]:
-    """The layout of one record: fields in order, each aligned to its own size, `size` bytes."""
-    return _dtype(record.fields, record.size)
+    """The layout of one record: fields in order, each aligned to its own size, `size` bytes. Of a
+    hist map, that of one bucket."""
+    return _BUCKET if record.type == "hist" else _dtype(record.fields, record.size)
 
 
 @lru_cache(maxsize=64)
 def _dtype(fields: tuple[Field, ...], size: int) -> np.dtype[np.void]:
-    formats = [np.dtype(_FORMATS[field.type]) for field in fields]
-    offsets = []
-    offset = 0
-    for one in formats:
-        offset = -(-offset // one.itemsize) * one.itemsize
-        offsets.append(offset)
-        offset += one.itemsize
     return np.dtype(
         {
             "names": [field.name for field in fields],
-            "formats": formats,
-            "offsets": offsets,
+            "formats": [np.dtype(_FORMATS[field.type]) for field in fields],
+            "offsets": list(layout_of(fields)[0]),
             "itemsize": size,
         }
     )
 
 
+def bucket_edges(record: Map) -> NDArray[np.float64]:
+    """`cap + 1` edges of a hist map's buckets: bucket k counts values from edge k up to edge
+    k + 1, the first and last also what lies beyond."""
+    if record.scale == "log2":
+        return np.concatenate(([0.0], 2.0 ** np.arange(record.cap)))
+    return record.low + record.step * np.arange(record.cap + 1, dtype=np.float64)
+
+
 def decode(
-    record: Map, slots: int, records: NDArray[np.uint8], counts: NDArray[np.uint32]
+    record: Map,
+    slots: int,
+    records: NDArray[np.uint8],
+    counts: NDArray[np.uint32],
+    offsets: NDArray[np.uint64] | None = None,
+    absent: NDArray[np.int64] | None = None,
 ) -> Decoded:
     """Reads the buffers of a map of `slots` slots.
 
-    `records` holds at least `slots * record.slot_bytes` bytes, `counts` the saves attempted in
-    each slot (uint32, those beyond `record.cap` were dropped; only an `array` map drops).
+    `records` holds at least `slots * record.slot_bytes` bytes. `counts` has the saves attempted
+    in each slot of an array map (uint32; those beyond its capacity were dropped), and whether
+    there was one in each slot of another; a map per SM has one more at the end, of saves on SMs
+    that have no slot. `offsets` of a dynamic map are its `slots + 1` bounds, in records; without
+    them a dynamic map has room for nothing. `absent` are slots in which nothing can be missing.
 
     Raises ValueError when a buffer is shorter than that.
     """
-    used = slots * record.slot_bytes
-    if len(records) < used or len(counts) < slots:
+    if record.dynamic and offsets is None:
+        offsets = np.zeros(slots + 1, np.uint64)
+    bounds = None if offsets is None else offsets[: slots + 1].astype(np.int64)
+    rows_used = slots * record.cap if bounds is None else int(bounds[-1])
+    used = rows_used * record.size
+    if len(records) < used or len(counts) < slots or (bounds is not None and len(bounds) <= slots):
         raise ValueError(f"map {record.name}: {len(records)} bytes for {slots} slots")
     rows = records[:used].view(record_dtype(record))
-    counts = counts[:slots]
-    if record.type != "array":
-        return _every_row(record, rows, counts)
-    if record.cap == 1:
-        return _single(record, rows, counts)
-    return _several(record, rows, counts)
+    beyond = int(counts[slots]) if record.level == "sm" and len(counts) > slots else 0
+    decoded = _read(record, rows, counts[:slots], bounds)
+    missing = decoded.missing
+    if absent is not None and len(absent):
+        missing = np.setdiff1d(missing, absent, assume_unique=True)
+    return Decoded(record, decoded.records, decoded.slots, missing, decoded.dropped + beyond)
 
 
-def _every_row(record: Map, rows: NDArray[np.void], counts: NDArray[np.uint32]) -> Decoded:
-    """Reduced and bucketed slots are whole at any count: a slot never saved to holds zeros."""
+def _read(
+    record: Map,
+    rows: NDArray[np.void],
+    counts: NDArray[np.uint32],
+    bounds: NDArray[np.int64] | None,
+) -> Decoded:
+    if record.type == "hist":
+        return _buckets(record, rows, counts)
+    if bounds is not None:
+        return _several(record, rows, counts, bounds[:-1], np.diff(bounds))
+    if record.cap > 1:
+        firsts = np.arange(len(counts), dtype=np.int64) * record.cap
+        return _several(record, rows, counts, firsts, record.cap)
+    decoded = _single(record, rows, counts)
+    return _unkeyed(decoded) if record.type == "reduce" else decoded
+
+
+def _buckets(record: Map, rows: NDArray[np.void], counts: NDArray[np.uint32]) -> Decoded:
     slots = np.arange(len(counts) * record.cap, dtype=np.int64) // record.cap
     return Decoded(record, rows, slots, np.flatnonzero(counts == 0), 0)
 
@@ -98,18 +133,51 @@ def _single(record: Map, rows: NDArray[np.void], counts: NDArray[np.uint32]) -> 
         slots = np.flatnonzero(counts)
         missing = np.flatnonzero(counts == 0)
         rows = rows[slots]
-    return Decoded(record, rows, slots, missing, _overflow(counts, len(slots)))
+    dropped = 0 if record.type == "reduce" else _overflow(counts, len(slots))
+    return Decoded(record, rows, slots, missing, dropped)
 
 
-def _several(record: Map, rows: NDArray[np.void], counts: NDArray[np.uint32]) -> Decoded:
-    kept = np.minimum(counts, record.cap).astype(np.int64)
+def _several(
+    record: Map,
+    rows: NDArray[np.void],
+    counts: NDArray[np.uint32],
+    firsts: NDArray[np.int64],
+    room: NDArray[np.int64] | int,
+) -> Decoded:
+    """Of each slot its first `counts` rows, `room` at most, from row `firsts` on."""
+    kept = np.minimum(counts.astype(np.int64), room)
     slots = np.repeat(np.arange(len(counts), dtype=np.int64), kept)
     if len(slots) != len(rows):
-        firsts = np.cumsum(kept) - kept
-        within = np.arange(len(slots), dtype=np.int64) - np.repeat(firsts, kept)
-        rows = rows[slots * record.cap + within]
+        within = np.arange(len(slots), dtype=np.int64) - np.repeat(np.cumsum(kept) - kept, kept)
+        rows = rows[np.repeat(firsts, kept) + within]
     return Decoded(record, rows, slots, np.flatnonzero(counts == 0), _overflow(counts, len(slots)))
 
 
 def _overflow(counts: NDArray[np.uint32], kept: int) -> int:
     return int(counts.sum(dtype=np.uint64)) - kept
+
+
+def _unkeyed(decoded: Decoded) -> Decoded:
+    """With least and greatest values in place of the keys that the device keeps of them
+    (`gpuwatch.instrument.reductions`)."""
+    keyed = [field for field in decoded.map.fields if field.reduction != "sum"]
+    if not keyed:
+        return decoded
+    records = decoded.records.copy()
+    for field in keyed:
+        unsigned = "<u8" if field.type in ("u64", "s64") else "<u4"
+        keys = records[field.name].view(unsigned)
+        values = ~keys if field.reduction == "min" else keys
+        if field.type == "f32":
+            values = _float_bits(values)
+        elif field.type.startswith("s"):
+            values = values ^ np.array(1 << (8 * values.itemsize - 1), values.dtype)
+        records[field.name] = values.view(_FORMATS[field.type])
+    return Decoded(decoded.map, records, decoded.slots, decoded.missing, decoded.dropped)
+
+
+def _float_bits(keys: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Bit patterns of floats from integers that sort like them. Where only NaNs were saved the key
+    is 0 or, of a least value, its complement: both give a NaN."""
+    sign = np.uint32(1 << 31)
+    return np.where(keys & sign, keys ^ sign, ~keys)

@@ -1,0 +1,84 @@
+"""Which slot of a map a save goes to, as PTX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpuwatch.instrument import indices
+from gpuwatch.instrument.code import Code
+from gpuwatch.instrument.scene import Scene
+from gpuwatch.probe.model import Map, SampleUnit
+
+
+def slot(code: Code, scene: Scene, map_: Map) -> str:
+    """u64 operand: the slot of `map_` that the running thread saves to. Of a map per SM it is
+    the SM's number, which may lie beyond the map."""
+    if map_.level == "site":
+        return scene.site
+    if map_.thinned:
+        key = f"slot {map_.level} {map_.sample_unit} {map_.sample}"
+        if key not in code.memo:
+            code.memo[key] = _thinned(code, map_)
+        return code.memo[key]
+    return _WHOLE[map_.level](code)
+
+
+def _sm(code: Code) -> str:
+    return code.once("sm", "u64", "cvt.u64.u32", indices.special(code, "%smid"))
+
+
+_WHOLE: dict[str, Callable[[Code], str]] = {
+    "thread": indices.global_thread,
+    "warp": indices.warp,
+    "block": indices.block,
+    "sm": _sm,
+    "kernel": lambda _code: "0",
+}
+UNITS: dict[SampleUnit, Callable[[Code], str]] = {"warp": indices.warp, "block": indices.block}
+"""u64: index of the unit that is sampled."""
+
+
+def _thinned(code: Code, map_: Map) -> str:
+    """As `gpuwatch.instrument.layout.index_of` reads it back."""
+    unit = divided(code, UNITS[map_.sample_unit](code), map_.sample)
+    if map_.level == map_.sample_unit:
+        return unit
+    if map_.sample_unit == "warp":
+        lane = code.compute("u32", "and.b32", indices.thread(code), "31")
+        return _within(code, unit, "32", lane)
+    if map_.level == "thread":
+        return _within(code, unit, indices.threads(code), indices.thread(code))
+    padded = code.compute("u32", "add.u32", indices.threads(code), "31")
+    per_block = code.compute("u32", "shr.u32", padded, "5")
+    warp = code.compute("u32", "shr.u32", indices.thread(code), "5")
+    return _within(code, unit, per_block, warp)
+
+
+def _within(code: Code, unit: str, size: str, offset: str) -> str:
+    """u64: unit * size + offset, the last two u32."""
+    wide = size if size.isdigit() else code.compute("u64", "cvt.u64.u32", size)
+    more = code.compute("u64", "cvt.u64.u32", offset)
+    return code.compute("u64", "mad.lo.u64", unit, wide, more)
+
+
+def divided(code: Code, value: str, by: int) -> str:
+    """u64: value // by."""
+    if by & (by - 1) == 0:
+        return code.compute("u64", "shr.u64", value, str(by.bit_length() - 1))
+    return code.compute("u64", "div.u64", value, str(by))
+
+
+def sampled(code: Code, scene: Scene) -> str | None:
+    """pred: whether the probe runs for this warp or block; None if it runs for all."""
+    sample, unit = scene.probe.sample, scene.probe.sample_unit
+    if sample == 1:
+        return None
+    key = f"sampled {unit} {sample}"
+    if key not in code.memo:
+        index = UNITS[unit](code)
+        if sample & (sample - 1) == 0:
+            rest = code.compute("u64", "and.b64", index, str(sample - 1))
+        else:
+            rest = code.compute("u64", "rem.u64", index, str(sample))
+        code.memo[key] = code.compute("pred", "setp.eq.u64", rest, "0")
+    return code.memo[key]

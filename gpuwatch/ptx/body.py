@@ -38,6 +38,8 @@ _STATEMENT = re.compile(
     re.VERBOSE | re.ASCII,
 )
 
+_MODIFIER = re.compile(rf"{TRIVIA_PATTERN}*+(\.[a-zA-Z]\w*(?:::\w+)*)", re.ASCII)
+
 _Place = tuple[int, int]
 
 
@@ -175,11 +177,20 @@ class BodyReader:
                 opcode.start,
                 "write 'opcode operands;', or ':' behind a label",
             )
+        tokens = split_opcode(opcode.text + self._modifiers())
+        self._operands.in_call = tokens[0] == "call"
         operands: tuple[Operand, ...] = self._operands.operands(";")
         end = cursor.next().end
-        return Instruction(
-            start, end, guard, split_opcode(opcode.text), operands, self._place[1], self._place[0]
-        )
+        return Instruction(start, end, guard, tokens, operands, self._place[1], self._place[0])
+
+    def _modifiers(self) -> str:
+        """Parts of the opcode that stand apart: `ld .global .u32`."""
+        cursor = self._cursor
+        found = ""
+        while match := _MODIFIER.match(cursor.text, cursor.position):
+            found += match[1]
+            cursor.seek(match.end())
+        return found
 
 
 _DIRECTIVES: dict[str, Callable[[BodyReader], Statement]] = {

@@ -26,7 +26,7 @@ _TOKEN = re.compile(
     | (?P<word>[A-Za-z_$%][\w$]*(?:(?:\.|::)\w+)*)
     | (?P<directive>\.[A-Za-z_]\w*)
     | (?P<string>"(?:[^"\\\n]|\\.)*")
-    | (?P<mark>[,;:{}()\[\]<>=+\-|!@])
+    | (?P<mark>[,;:{}()\[\]<>=+\-|!@~*?&^]|/(?!\*))
     | (?P<end>\Z)
     )""",
     re.VERBOSE | re.ASCII,

@@ -43,6 +43,8 @@ class Address:
 
     base: Register | Symbol | Immediate
     offset: int = 0
+    unified: bool = False
+    """Whether `.unified` stands behind the bracket."""
 
 
 @dataclass(frozen=True, slots=True)

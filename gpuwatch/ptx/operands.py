@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from gpuwatch.ptx.lexer import Cursor, Token, is_float_literal
+from gpuwatch.ptx.constants import WARP_SZ, ConstantReader
+from gpuwatch.ptx.lexer import Cursor, is_float_literal, number
 from gpuwatch.ptx.model import (
     Address,
     Group,
@@ -47,11 +48,13 @@ class OperandReader:
     operands that are read later mean what they meant at their place.
     """
 
-    __slots__ = ("_depth", "_known", "cursor", "registers")
+    __slots__ = ("_constants", "_depth", "_known", "cursor", "in_call", "registers")
 
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
         self.registers: dict[str, int] = {}
+        self.in_call = False
+        self._constants = ConstantReader(cursor)
         self._depth = 0
         self._known: dict[str, Operand] = {}
 
@@ -87,9 +90,22 @@ class OperandReader:
         return operand
 
     def _one(self, text: str) -> Operand:
-        inner = OperandReader(Cursor(text, self.cursor.source))
-        inner.registers = self.registers
-        return inner.operand()
+        text = text.replace(" ", "")
+        first = text[0]
+        if first == "[":
+            base, _, offset = text[1:-1].partition("+")
+            return Address(self._name(base), int(offset or "0"))
+        if first == "{":
+            return Vector(tuple([self._plain(item) for item in text[1:-1].split(",")]))
+        if first.isdigit() or first == "-":
+            value = -number(text[1:]) if first == "-" else number(text)
+            return Immediate(text, value, is_float_literal(text))
+        return self._name(text)
+
+    def _name(self, text: str) -> Register | Symbol | Immediate:
+        if text == WARP_SZ.text:
+            return WARP_SZ
+        return Register(text) if self._is_register(text) else Symbol(text)
 
     def operands(self, closing: str) -> tuple[Operand, ...]:
         """operands = [ operand { "," operand } ], up to `closing`, which stays."""
@@ -104,23 +120,38 @@ class OperandReader:
         return tuple(found)
 
     def operand(self) -> Operand:
-        """operand = vector | bracketed | group | "!" register | literal | name [ "|" register ]"""
+        """operand = vector [ "|" register ] | bracketed | "!" register | constant
+        | name [ "|" register ]"""
         token = self.cursor.peek()
+        if token.kind == "number" or token.text == WARP_SZ.text:
+            return self._constants.immediate()
         if token.kind == "word":
             return self._named()
-        if token.kind == "number" or token.text == "-":
-            return self.literal()
-        match token.text:
-            case "{":
-                return Vector(self._enclosed("}"))
-            case "[":
-                return self._bracketed()
-            case "(":
-                return Group(self._enclosed(")"))
-            case "!":
-                self.cursor.next()
-                return Negated(self.register())
-        return self.cursor.unexpected("an operand")
+        read = _MARKED.get(token.text)
+        return read(self) if read else self.cursor.unexpected("an operand")
+
+    def _constant(self) -> Immediate:
+        return self._constants.immediate()
+
+    def _vector(self) -> Vector:
+        items = self._enclosed("}")
+        return Vector(items, self.register() if self.cursor.take("|") else None)
+
+    def _negated(self) -> Negated | Immediate:
+        start = self.cursor.next().start
+        if self.cursor.peek().kind == "word":
+            return Negated(self.register())
+        self.cursor.seek(start)
+        return self._constants.immediate()
+
+    def _parenthesised(self) -> Group | Immediate:
+        """Lists are in parentheses in calls only; elsewhere these are of a constant."""
+        if not self.in_call:
+            return self._constants.immediate()
+        self.in_call = False
+        items = self._enclosed(")")
+        self.in_call = True
+        return Group(items)
 
     def _enclosed(self, closing: str) -> tuple[Operand, ...]:
         self._open()
@@ -143,57 +174,30 @@ class OperandReader:
         self._depth -= 1
 
     def _bracketed(self) -> Address | Group:
-        """bracketed = "[" operand [ offset ] { "," operand } "]" """
+        """bracketed = "[" operand [ offset ] ( "]" [ ".unified" ] | { "," operand } "]" )"""
         cursor = self.cursor
         self._open()
         first = self.operand()
-        offset = self._offset()
+        offset = self._constants.offset()
         if cursor.at("]"):
             self._close("]")
-            return self._address(first, offset)
+            return self._address(first, offset, cursor.take(".unified"))
         items: list[Operand] = [self._address(first, offset) if offset else first]
         while cursor.take(","):
             items.append(self.operand())
         self._close("]")
         return Group(tuple(items))
 
-    def _address(self, base: Operand, offset: int) -> Address:
+    def _address(self, base: Operand, offset: int, unified: bool = False) -> Address:
         if isinstance(base, Symbol):
-            return Address(Symbol(base.name), base.offset + offset)
+            return Address(Symbol(base.name), base.offset + offset, unified)
         if isinstance(base, Register | Immediate):
-            return Address(base, offset)
+            return Address(base, offset, unified)
         return self.cursor.fail(
             "an address needs a register, a name or a number",
             self.cursor.position - 1,
             "write [%rd1+8] or [name]",
         )
-
-    def _offset(self) -> int:
-        """offset = { ("+" | "-") [ "-" ] integer }"""
-        cursor = self.cursor
-        total = 0
-        while cursor.at("+") or cursor.at("-"):
-            sign = -1 if cursor.next().text == "-" else 1
-            if cursor.take("-"):
-                sign = -sign
-            total += sign * cursor.integer("an offset")
-        return total
-
-    def literal(self) -> Immediate:
-        """literal = [ "-" ] number"""
-        negative = self.cursor.take("-")
-        token = self.cursor.expect_kind("number", "a number")
-        value = self.cursor.value(token)
-        is_float = is_float_literal(token.text)
-        if not negative:
-            return Immediate(token.text, value, is_float)
-        if is_float and isinstance(value, int):
-            self.cursor.fail(
-                "a bit pattern has no sign",
-                token.start - 1,
-                "set the pattern's top bit instead of writing '-'",
-            )
-        return Immediate("-" + token.text, -value, is_float)
 
     def register(self) -> Register:
         token = self.cursor.expect_kind("word", "a register")
@@ -206,12 +210,11 @@ class OperandReader:
         if cursor.at("|"):
             cursor.next()
             return Pair(Register(token.text), self.register())
-        if self._is_register(token):
+        if self._is_register(token.text):
             return Register(token.text)
-        return Symbol(token.text, self._offset())
+        return Symbol(token.text, self._constants.offset())
 
-    def _is_register(self, token: Token) -> bool:
-        text = token.text
+    def _is_register(self, text: str) -> bool:
         return text[0] == "%" or text == "_" or self._declared(text.split(".")[0])
 
     def _declared(self, name: str) -> bool:
@@ -220,3 +223,14 @@ class OperandReader:
         if known == 0 or known == _VARIABLE:
             return known == 0
         return any(index < self.registers.get(family, 0) for family, index in families(name))
+
+
+_MARKED: dict[str, Callable[[OperandReader], Operand]] = {
+    "{": OperandReader._vector,
+    "[": OperandReader._bracketed,
+    "(": OperandReader._parenthesised,
+    "!": OperandReader._negated,
+    "-": OperandReader._constant,
+    "+": OperandReader._constant,
+    "~": OperandReader._constant,
+}

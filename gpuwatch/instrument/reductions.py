@@ -18,6 +18,15 @@ from gpuwatch.probe.model import Field, Map
 SIGN = {32: "0x80000000", 64: "0x8000000000000000"}
 
 
+def blocks_commute(map_: Map) -> bool:
+    """Whether a map ends up the same in whatever order blocks run: each has slots of its own, or
+    what they save is combined exactly."""
+    if map_.level in ("thread", "warp", "block") or map_.type == "hist":
+        return True
+    sums = any((one.type, one.reduction) == ("f32", "sum") for one in map_.fields)
+    return map_.type == "reduce" and not sums
+
+
 def reduce(code: Code, map_: Map, fields: Sequence[str], base: str) -> None:
     """Combine `fields`, in the types of the map's, with the record at `base`."""
     for field, offset, value in zip(map_.fields, field_offsets(map_), fields, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from gpuwatch.errors import UserError
@@ -17,14 +16,15 @@ from gpuwatch.instrument.layout import field_offsets
 from gpuwatch.instrument.model import LeftOut, Woven
 from gpuwatch.instrument.names import Names
 from gpuwatch.instrument.positions import KERNEL, Found
+from gpuwatch.instrument.reductions import blocks_commute
 from gpuwatch.instrument.scene import Shared
 from gpuwatch.instrument.sites import Sites
 from gpuwatch.instrument.unmatched import unmatched
 from gpuwatch.instrument.values import literal
 from gpuwatch.probe.model import Action, If, Probe, Program, Save
-from gpuwatch.ptx.model import Function, Module
+from gpuwatch.ptx.model import Directive, Function, Module
 
-_HEADER = re.compile(r"^[ \t]*\.(?:version|target|address_size)\b[^\n]*\n", re.MULTILINE)
+_HEADER = frozenset({"version", "target", "address_size"})
 _ENTRY_EXITS = frozenset({"ret", "exit"})
 _FUNCTION_EXITS = frozenset({"exit"})
 _LEVELS = frozenset({"thread", "warp"})
@@ -150,7 +150,7 @@ class _Weaver:
         return ending
 
     def _block_private_prefix(self) -> str:
-        private = all(map_.level in ("thread", "warp", "block") for map_ in self._program.maps)
+        private = all(map(blocks_commute, self._program.maps))
         return self._names.registers if private else ""
 
     def _notes(self) -> Iterator[str]:
@@ -195,9 +195,13 @@ class _Weaver:
 
     def _declare_pointers(self, edits: Edits, buffers: int) -> None:
         if buffers:
-            end = max(match.end() for match in _HEADER.finditer(self._module.text))
+            end = max(
+                one.end
+                for one in self._module.statements
+                if isinstance(one, Directive) and one.name in _HEADER
+            )
             name = self._shared.variable
-            edits.before(end, f".visible .global .align 8 .u64 {name}[{buffers}];")
+            edits.after(end, f".visible .global .align 8 .u64 {name}[{buffers}];")
 
     def _declarations(self) -> list[str]:
         lines = [

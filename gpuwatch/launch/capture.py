@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import pickle
-import re
 import signal
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from gpuwatch.errors import UserError
-from gpuwatch.launch import exchange
-from gpuwatch.launch.model import Capture, DeviceAnswers
-from gpuwatch.ptx.model import Function, Module
-from gpuwatch.toolchain import assemble, dependencies
-from gpuwatch.toolchain.compile import SECONDS, require_source, run_nvcc
+from gpuwatch.launch import binary, exchange
+from gpuwatch.launch.build import OTHER_WAYS, build_program, place_runtime, runtime_text
+from gpuwatch.launch.model import Capture, DeviceAnswers, LaunchRecord
+from gpuwatch.ptx.model import Module
+from gpuwatch.toolchain import assemble, demangle, dependencies
+from gpuwatch.toolchain.compile import require_source
 from gpuwatch.toolchain.model import Toolchain
 from gpuwatch.toolchain.process import Finished, run
 
-RUNTIME = Path(__file__).with_name("runtime.c")
-FORMAT = "capture 1"
+FORMAT = "capture 2"
 """Part of the cache key: changes whenever the stored form of a Capture does."""
-OTHER_WAYS = "name a CUDA source (.cu) whose own main() launches the kernel"
-_UNDEFINED = re.compile(r"undefined reference to [`']([^']+)'")
+CACHED_BYTES = 256 << 20
+"""A capture with more contents than this is made anew each time."""
+_CAPTURE_FAILED = 125
+"""Exit status by which the stand-in runtime says that it could not go on."""
 
 
 def capture(
@@ -33,51 +35,48 @@ def capture(
     arguments: Sequence[str] = (),
     flags: Sequence[str] = (),
     timeout: float = 60.0,
+    *,
+    link: Sequence[Path] = (),
+    launch: int | None = None,
 ) -> Capture:
     """Runs the program of `source` with `arguments` and notes what it launches.
 
-    The program runs in the current folder for at most `timeout` seconds against a stand-in
-    runtime that answers for the device and executes no kernel, so its own check may fail: that
-    is no error. `module` is the PTX of the same source; `flags` are nvcc's. Cached by content.
-    Raises UserError when the program does not build, crashes before a launch, launches nothing
-    or takes too long.
+    `source` is a CUDA source with a main(), together with the sources `link`; or a program that
+    is already built and linked with the shared runtime. `module` is the PTX of all of it, as
+    `read_ptx` gives it; `flags` are nvcc's. The program runs in the current folder for at most
+    `timeout` seconds against a stand-in runtime that answers for the device and executes no
+    kernel, so its own check may fail: that is no error. Contents are kept of each kernel's first
+    launch and, in place of its kernel's first, of the launch with index `launch`. Cached by
+    content. Raises UserError when the program does not build, crashes before a launch, launches
+    nothing, not that often or only what fails, or takes too long.
     """
     require_source(source)
     if source.suffix == ".ptx":
         raise UserError(f"{source.name} is PTX and has no main() to run", hint=OTHER_WAYS)
     source = source.resolve()
-    kernels = module.entries()
-    if not kernels:
+    linked = [file.resolve() for file in link]
+    if not module.entries():
         raise UserError(
             f"{source.name} has no kernel", hint="name a file with a __global__ function"
         )
+    surroundings = [FORMAT, module.text, repr(answers), repr(launch), *map(str, linked)]
     base = dependencies.base_key(
-        toolchain,
-        source,
-        flags,
-        FORMAT,
-        RUNTIME.read_text(),
-        module.text,
-        repr(answers),
-        *arguments,
+        toolchain, source, flags, *surroundings, *map(str, runtime_text()), *arguments
     )
     known = dependencies.recall("capture", base)
     if known is not None:
         return _restored(known)
     with tempfile.TemporaryDirectory(prefix="gpuwatch-") as name:
         folder = Path(name)
-        program, files = _build(toolchain, source, flags, answers, folder)
-        arch = f"sm_{answers.compute_major}{answers.compute_minor}"
-        assembled = [(k, assemble(toolchain, module.text, arch, k.name)) for k in kernels]
-        (folder / "request").write_text(exchange.request(answers, assembled))
-        done = run(
-            [program, *arguments],
-            timeout=timeout,
-            environment={"GPUWATCH_CAPTURE_DIR": name},
+        files, done = _build_and_run(
+            toolchain, [source, *linked], module, answers, arguments, flags, timeout, launch, folder
         )
-        captured = _read(folder, kernels, done, source.name, timeout)
-    dependencies.record("capture", base, files, pickle.dumps(captured, protocol=5))
-    return captured
+        found = exchange.read_capture(folder, module.entries(), launch, done.output, done.status)
+    _require_launch(found, done, source.name, timeout, launch)
+    if sum(b.nbytes for one in found.launches for b in one.buffers) <= CACHED_BYTES:
+        inputs = [Path(argument).absolute() for argument in arguments if Path(argument).is_file()]
+        dependencies.record("capture", base, [*files, *inputs], pickle.dumps(found, protocol=5))
+    return found
 
 
 def _restored(content: bytes) -> Capture:
@@ -87,49 +86,42 @@ def _restored(content: bytes) -> Capture:
     return captured
 
 
-def _build(
+def _build_and_run(
     toolchain: Toolchain,
-    source: Path,
-    flags: Sequence[str],
+    sources: Sequence[Path],
+    module: Module,
     answers: DeviceAnswers,
+    arguments: Sequence[str],
+    flags: Sequence[str],
+    timeout: float,
+    keep: int | None,
     folder: Path,
-) -> tuple[Path, list[Path]]:
-    virtual = f"compute_{answers.compute_major}{answers.compute_minor}"
-    compile_flags = ["-c", "-O3", f"-gencode=arch={virtual},code={virtual}", *flags]
-    files = run_nvcc(toolchain, source, compile_flags, folder / "program.o", folder)
-    runtime = folder / "runtime.o"
-    _run_tool([toolchain.nvcc, "-c", "-O2", "-o", runtime, RUNTIME], folder, "the stand-in runtime")
-    program = folder / "program"
-    _run_tool(
-        [toolchain.nvcc, "-cudart", "none", "-o", program, folder / "program.o", runtime, *flags],
-        folder,
-        source.name,
-    )
-    if not program.is_file():
-        raise UserError(
-            f"nvcc linked no program from {source.name}",
-            hint="leave out flags that change what nvcc writes or where, such as -o, --dryrun",
-        )
-    return program, files
+) -> tuple[list[Path], Finished]:
+    """The local files that went in, and how the program ended."""
+    number = f"{answers.compute_major}{answers.compute_minor}"
+    library = place_runtime(toolchain, folder)
+    environment = {"GPUWATCH_CAPTURE_DIR": str(folder), "LD_LIBRARY_PATH": _search_path(folder)}
+    if binary.is_program(sources[0]):
+        binary.require_shared_runtime(sources[0], library.name)
+        program, files = sources[0], [sources[0]]
+        environment["LD_PRELOAD"] = str(library)
+    else:
+        program, files = build_program(toolchain, sources, flags, f"compute_{number}", folder)
+    kernels = module.entries()
+    assembled = [(k, assemble(toolchain, module.text, f"sm_{number}", k.name)) for k in kernels]
+    (folder / "request").write_text(exchange.request(answers, module, assembled, keep))
+    return files, run([program, *arguments], timeout=timeout, environment=environment)
 
 
-def _run_tool(command: Sequence[str | Path], folder: Path, what: str) -> None:
-    done = run(command, timeout=SECONDS, environment={"TMPDIR": str(folder)})
-    if done.timed_out:
-        raise UserError(f"building {what} took longer than {SECONDS:.0f} s", status=1)
-    if done.status == 0:
-        return
-    missing = sorted(set(_UNDEFINED.findall(done.output)))
-    if missing:
-        raise UserError(
-            f"{what} uses what the stand-in runtime lacks: {', '.join(missing)}", hint=OTHER_WAYS
-        )
-    raise UserError(f"{what} does not build", detail=done.output, hint=OTHER_WAYS)
+def _search_path(folder: Path) -> str:
+    former = os.environ.get("LD_LIBRARY_PATH")
+    return f"{folder}:{former}" if former else str(folder)
 
 
-def _read(
-    folder: Path, kernels: list[Function], done: Finished, name: str, timeout: float
-) -> Capture:
+def _require_launch(
+    found: Capture, done: Finished, name: str, timeout: float, wanted: int | None
+) -> None:
+    """Raises UserError unless there is a launch to watch."""
     if done.timed_out:
         raise UserError(
             f"{name} ran longer than {timeout:g} s",
@@ -137,20 +129,55 @@ def _read(
             hint="give it smaller sizes after --, or a longer time limit with --timeout",
             status=1,
         )
-    found = tuple(exchange.launches(folder, kernels))
-    if found:
-        counts = exchange.counts(folder, kernels)
-        return Capture(found, counts, done.output, done.status)
+    if done.status == _CAPTURE_FAILED and "capture: " in done.output:
+        raise UserError(f"{name} could not be captured", detail=done.output, status=1)
+    if wanted is not None:
+        _require_wanted(found, done, name, wanted)
+    if not found.launches:
+        raise _no_launch(found, done, name)
+
+
+def _require_wanted(found: Capture, done: Finished, name: str, wanted: int) -> None:
+    if any(launch.index == wanted for launch in found.launches):
+        return
+    failed = next((one for one in found.listed if one.index == wanted and one.error), None)
+    if failed is not None:
+        raise UserError(_failure(failed), detail=done.output, hint="choose another --launch")
+    raise UserError(
+        f"{name} made no launch {wanted}: it made {found.total}",
+        detail=done.output,
+        hint="launches count from 0; `gpuwatch kernels` lists them",
+    )
+
+
+def _no_launch(found: Capture, done: Finished, name: str) -> UserError:
+    failed = next((one for one in found.listed if one.error), None)
+    if failed is not None:
+        return UserError(
+            _failure(failed),
+            detail=done.output,
+            hint="mend the launch, or choose a device that can do it with -d",
+        )
+    if found.refused_calls:
+        return UserError(
+            f"{name} uses what a capture does not support: {', '.join(found.refused_calls)}",
+            detail=done.output,
+            hint=OTHER_WAYS,
+        )
     if done.status < 0:
-        how = signal.Signals(-done.status).name
-        raise UserError(
-            f"{name} was ended by {how} before it launched a kernel",
+        return UserError(
+            f"{name} was ended by {signal.Signals(-done.status).name} before it launched a kernel",
             detail=done.output,
             hint=OTHER_WAYS,
             status=1,
         )
-    raise UserError(
+    return UserError(
         f"{name} launched no kernel (exit status {done.status})",
         detail=done.output,
         hint="give it, after --, the arguments that make it launch",
     )
+
+
+def _failure(record: LaunchRecord) -> str:
+    kernel = demangle([record.kernel])[record.kernel].partition("(")[0]
+    return f"launch {record.index} of kernel {kernel} failed: {record.error}"

@@ -1,93 +1,191 @@
 """What a captured program is told, and what it leaves behind, as files of one folder.
 
-`runtime.c` is the other side of this exchange and says what the files hold.
+`runtime/runtime.h` is the other side of this exchange and says what the files hold.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from gpuwatch.launch.model import DeviceAnswers, Launch
-from gpuwatch.launch.parameters import parameter_slots, relocate
-from gpuwatch.ptx.model import Function
+from gpuwatch.errors import UserError
+from gpuwatch.launch.initial import initial_bytes
+from gpuwatch.launch.memory import Piece, untie
+from gpuwatch.launch.model import Capture, DeviceAnswers, Dim3, Launch, LaunchRecord
+from gpuwatch.launch.parameters import parameter_slots
+from gpuwatch.ptx.model import Function, Module
 from gpuwatch.toolchain.model import Assembled
 
 _BLOCKS_PER_SM = {(7, 5): 16, (8, 6): 16, (8, 7): 16, (8, 9): 24, (12, 0): 24, (12, 1): 24}
 """Maximum resident blocks where it is not 32 (CUDA programming guide, compute capabilities)."""
 
-_THREAD_LIMIT = re.compile(r"\.(?:maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
+_LIMIT = r"\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?"
+_THREAD_LIMIT = re.compile(r"\.(?:maxntid|reqntid)" + _LIMIT)
+_CLUSTER = re.compile(r"\.reqnctapercluster" + _LIMIT)
+
+_SHAPE_WORDS = 14
+"""Words of a launch line up to its error's name."""
 
 
-def request(answers: DeviceAnswers, kernels: list[tuple[Function, Assembled]]) -> str:
-    """The text of the request: the device's answers and each kernel's parameter layout."""
+def request(
+    answers: DeviceAnswers,
+    module: Module,
+    kernels: Sequence[tuple[Function, Assembled]],
+    keep: int | None,
+) -> str:
+    """The text of the request: the device's answers, the variables' first contents, each
+    kernel's limits and parameter layout."""
     blocks = _BLOCKS_PER_SM.get((answers.compute_major, answers.compute_minor), 32)
     numbers = {k: v for k, v in dataclasses.asdict(answers).items() if k != "name"}
     lines = [f"name {answers.name}"]
     lines += [
         f"answer {key} {value}" for key, value in {**numbers, "blocks_per_sm": blocks}.items()
     ]
+    lines += [] if keep is None else [f"keep {keep}"]
+    for variable in module.variables:
+        if variable.space in ("global", "const") and variable.initial:
+            lines.append(f"variable {variable.name} {initial_bytes(variable).hex()}")
     for function, assembled in kernels:
         slots = parameter_slots(function)
-        numbers_of = [assembled.registers, assembled.shared_bytes, _threads(function, answers)]
-        numbers_of += [len(slots), *(n for slot in slots for n in (slot.offset, slot.size))]
+        threads = min(_product(_limit(function, _THREAD_LIMIT)), answers.threads_per_block)
+        numbers_of = [
+            assembled.registers,
+            assembled.shared_bytes,
+            threads or answers.threads_per_block,
+        ]
+        numbers_of += [*_limit(function, _CLUSTER), len(slots)]
+        numbers_of += [number for slot in slots for number in (slot.offset, slot.size)]
         lines.append(" ".join(["kernel", function.name, *map(str, numbers_of)]))
     return "\n".join(lines) + "\n"
 
 
-def counts(folder: Path, kernels: list[Function]) -> dict[str, int]:
-    """How often each launched kernel was launched."""
-    path = folder / "counts"
-    numbers = np.fromfile(path, np.uint64) if path.exists() else np.zeros(0, np.uint64)
-    pairs = zip(kernels, numbers.tolist(), strict=False)
-    return {kernel.name: int(number) for kernel, number in pairs if number}
+def _limit(function: Function, pattern: re.Pattern[str]) -> Dim3:
+    for directive in function.directives:
+        match = pattern.match(directive)
+        if match:
+            x, y, z = (int(number or 1) for number in match.groups())
+            return x, y, z
+    return 0, 0, 0
 
 
-def launches(folder: Path, kernels: list[Function]) -> Iterator[Launch]:
-    """The first launch of each kernel, in order. One cut short by a crash is left out."""
-    path = folder / "launches"
-    text = path.read_text() if path.exists() else ""
+def _product(shape: Dim3) -> int:
+    return shape[0] * shape[1] * shape[2]
+
+
+@dataclasses.dataclass(slots=True)
+class _Noted:
+    """One launch line and, where its memory was kept, the lines behind it."""
+
+    record: LaunchRecord
+    buffers: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    variables: list[tuple[int, int, bool, str]] = dataclasses.field(default_factory=list)
+    kept: bool = False
+
+
+def read_capture(
+    folder: Path, kernels: Sequence[Function], keep: int | None, output: str, status: int
+) -> Capture:
+    """What the program left in `folder`. A launch cut short by a crash has no contents."""
+    noted, refused = _read_lines(folder / "launches")
     by_name = {kernel.name: kernel for kernel in kernels}
-    for part in text.split("end\n")[:-1]:
-        lines = [line.split() for line in part.splitlines()]
-        yield _launch(folder, lines, by_name)
-
-
-def _launch(folder: Path, lines: list[list[str]], kernels: dict[str, Function]) -> Launch:
-    _, index, name, *shape = lines[0]
-    gx, gy, gz, bx, by, bz, shared = map(int, shape)
-    places = [(int(line[1]), int(line[2])) for line in lines if line[0] == "buffer"]
-    variables = [(line[1], int(line[2])) for line in lines if line[0] == "global"]
-    block, relocations = relocate((folder / f"{index}.parameters").read_bytes(), places)
-    contents = np.fromfile(folder / f"{index}.buffers", np.uint8)
-    ends = np.cumsum([0, *(size for _, size in places)]).tolist()
-    raw = (folder / f"{index}.globals").read_bytes()
-    values = {}
-    for variable, size in variables:
-        values[variable], raw = raw[:size], raw[size:]
-    return Launch(
-        kernel=name,
-        grid=(gx, gy, gz),
-        block=(bx, by, bz),
-        shared_bytes=shared,
-        slots=parameter_slots(kernels[name]),
-        parameters=block,
-        relocations=relocations,
-        buffers=[contents[a:b] for a, b in itertools.pairwise(ends)],
-        globals=values,
-        index=int(index),
+    launches: dict[str, Launch] = {}
+    failures: dict[int, str] = {}
+    for one in noted:
+        name = one.record.kernel
+        if one.kept and (name not in launches or one.record.index == keep):
+            try:
+                launches[name] = _launch(folder, one, by_name[name])
+            except UserError as problem:
+                failures[one.record.index] = problem.message
+    numbers = _counts(folder)
+    records = [
+        dataclasses.replace(one.record, error=failures.get(one.record.index, one.record.error))
+        for one in noted
+    ]
+    pairs = zip(kernels, numbers, strict=False)
+    return Capture(
+        launches=tuple(sorted(launches.values(), key=lambda launch: launch.index)),
+        counts={kernel.name: number for kernel, number in pairs if number},
+        output=output,
+        status=status,
+        listed=tuple(records),
+        total=numbers[-1] if numbers else 0,
+        refused_calls=tuple(dict.fromkeys(refused)),
     )
 
 
-def _threads(function: Function, answers: DeviceAnswers) -> int:
-    for directive in function.directives:
-        match = _THREAD_LIMIT.match(directive)
-        if match:
-            x, y, z = (int(number or 1) for number in match.groups())
-            return min(x * y * z, answers.threads_per_block)
-    return answers.threads_per_block
+def _read_lines(path: Path) -> tuple[list[_Noted], list[str]]:
+    noted: list[_Noted] = []
+    refused = []
+    text = path.read_text(errors="replace") if path.exists() else ""
+    for line in text.splitlines():
+        kind, *words = line.split()
+        if kind == "launch":
+            noted.append(_Noted(_record(words)))
+        elif kind == "buffer":
+            noted[-1].buffers.append((int(words[0]), int(words[1])))
+        elif kind == "variable":
+            noted[-1].variables.append((int(words[0]), int(words[1]), words[2] == "1", words[3]))
+        elif kind == "kept":
+            noted[-1].kept = True
+        elif kind == "refused":
+            refused.append(" ".join(words))
+    return noted, refused
+
+
+def _record(words: list[str]) -> LaunchRecord:
+    index, kernel, *numbers = words[:13]
+    gx, gy, gz, bx, by, bz, shared, cooperative, cx, cy, cz = map(int, numbers)
+    error, why = words[13], " ".join(words[14:])
+    return LaunchRecord(
+        index=int(index),
+        kernel=kernel,
+        grid=(gx, gy, gz),
+        block=(bx, by, bz),
+        shared_bytes=shared,
+        cooperative=cooperative == 1,
+        cluster=(cx, cy, cz) if cx * cy * cz > 1 else None,
+        error="" if error == "cudaSuccess" else f"{error}, {why}",
+    )
+
+
+def _launch(folder: Path, noted: _Noted, kernel: Function) -> Launch:
+    record = noted.record
+    contents = np.fromfile(folder / f"{record.index}.buffers", np.uint8)
+    values = np.fromfile(folder / f"{record.index}.variables", np.uint8)
+    pieces, at = [], 0
+    for address, size in noted.buffers:
+        pieces.append(Piece("", address, contents[at : at + size]))
+        at += size
+    at = 0
+    for address, size, is_set, name in noted.variables:
+        pieces.append(Piece(name, address, values[at : at + size], is_set))
+        at += size
+    block = (folder / f"{record.index}.parameters").read_bytes()
+    untied = untie(block, pieces)
+    return Launch(
+        kernel=record.kernel,
+        grid=record.grid,
+        block=record.block,
+        shared_bytes=record.shared_bytes,
+        slots=parameter_slots(kernel),
+        parameters=untied.parameters,
+        relocations=untied.relocations,
+        buffers=untied.buffers,
+        globals=untied.globals,
+        index=record.index,
+        cooperative=record.cooperative,
+        cluster=record.cluster,
+        buffer_relocations=untied.buffer_relocations,
+        global_relocations=untied.global_relocations,
+        symbol_relocations=untied.symbol_relocations,
+    )
+
+
+def _counts(folder: Path) -> list[int]:
+    path = folder / "counts"
+    return [int(n) for n in np.fromfile(path, np.uint64)] if path.exists() else []

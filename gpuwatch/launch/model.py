@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +21,42 @@ class Relocation:
 
 
 @dataclass(frozen=True, slots=True)
+class SymbolRelocation:
+    """At byte `offset` of the parameter block stands the address of the module variable of this
+    PTX name plus `addend`."""
+
+    offset: int
+    variable: str
+    addend: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pointers:
+    """Addresses of buffers inside a piece of memory, as arrays (int64) of one length.
+
+    At byte `offsets[i]`, a multiple of 8, stands the address of buffer `buffers[i]` plus
+    `addends[i]`.
+    """
+
+    offsets: NDArray[np.int64]
+    buffers: NDArray[np.int64]
+    addends: NDArray[np.int64]
+
+    def written(self, content: NDArray[np.uint8], addresses: Sequence[int]) -> NDArray[np.uint8]:
+        """A copy of `content` with the addresses in it."""
+        copy = content.copy()
+        self.write(copy, addresses)
+        return copy
+
+    def write(self, memory: NDArray[np.uint8], addresses: Sequence[int]) -> None:
+        """Puts the addresses into `memory`, which starts at a multiple of 8; `addresses` are
+        those of the launch's buffers."""
+        places = np.array(addresses, np.uint64)[self.buffers] + self.addends.astype(np.uint64)
+        words = memory[: memory.size // 8 * 8].view(np.uint64)
+        words[self.offsets // 8] = places
+
+
+@dataclass(frozen=True, slots=True)
 class ParameterSlot:
     """One kernel parameter in the parameter block (offset and size in bytes)."""
 
@@ -35,8 +72,11 @@ class Launch:
 
     `parameters` is the packed parameter block, laid out by natural alignment as the PTX
     `.param` list says, with zeros where `relocations` put buffer addresses. `buffers` are the
-    contents (uint8) of every device allocation at the time of the launch. `globals` holds
-    module variables that the host set before the launch, by PTX name.
+    contents (uint8), at the time of the launch, of every device allocation that the kernel can
+    reach: from a parameter, a variable or another such buffer. `globals` holds module variables
+    that the host set before the launch, by PTX name. Where contents hold addresses of buffers
+    they are zero, and `buffer_relocations` (by buffer) and `global_relocations` (by PTX name)
+    say which address belongs there.
     """
 
     kernel: str
@@ -55,7 +95,11 @@ class Launch:
     cooperative: bool = False
     """Whether all blocks must be resident at once, so that they can wait for each other."""
     cluster: Dim3 | None = None
-    """Blocks per cluster where the launch asked for clusters."""
+    """Blocks per cluster where the launch asked for clusters or the kernel was compiled for one."""
+    buffer_relocations: dict[int, Pointers] = field(default_factory=dict)
+    global_relocations: dict[str, Pointers] = field(default_factory=dict)
+    symbol_relocations: tuple[SymbolRelocation, ...] = ()
+    """Parameters that hold the address of a module variable (`cudaGetSymbolAddress`)."""
 
     @property
     def blocks(self) -> int:
@@ -93,11 +137,40 @@ class DeviceAnswers:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """One launch as listed: what was asked for, without contents. `kernel` is the mangled name;
+    `error` is "" or why there was no launch, like "cudaErrorInvalidConfiguration, block 2048
+    threads > 1024"."""
+
+    index: int
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int
+    cooperative: bool = False
+    cluster: Dim3 | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Capture:
-    """Every launch of a program's run: `counts` by mangled kernel name, contents kept for the
-    first launch of each kernel, output and exit status of the program."""
+    """Every launch of a program's run.
+
+    `launches` have contents: the first of each kernel, or, for its kernel, the one that was asked
+    for. `counts` are successful launches by mangled kernel name; `output` and `status` (exit
+    status, negative for a signal) are the program's. `listed` are the launches in order, failed
+    ones too, up to the 65,536th; `total` counts all. `refused_calls` names the runtime functions
+    that the program called in vain, each once.
+    """
 
     launches: tuple[Launch, ...]
     counts: dict[str, int]
     output: str
     status: int
+    listed: tuple[LaunchRecord, ...] = ()
+    total: int = 0
+    refused_calls: tuple[str, ...] = ()
+
+    def failure(self, kernel: str) -> LaunchRecord | None:
+        """The first launch of `kernel` that failed."""
+        return next((one for one in self.listed if one.kernel == kernel and one.error), None)

@@ -1,0 +1,135 @@
+"""Building what a capture runs: the stand-in runtime, and the program against it."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuwatch import cache
+from gpuwatch.errors import UserError
+from gpuwatch.toolchain.compile import SECONDS, run_nvcc
+from gpuwatch.toolchain.find import require_host_compiler
+from gpuwatch.toolchain.model import Toolchain
+from gpuwatch.toolchain.process import run
+
+RUNTIME = Path(__file__).with_name("runtime")
+OTHER_WAYS = "give the launch with --grid, --block and --arg, or in a .toml file beside the source"
+_UNDEFINED = re.compile(r"undefined reference to [`']([^']+)'")
+_RUNTIME_CALL = re.compile(r"(?:__)?cuda[A-Z]\w*$")
+
+
+def runtime_text() -> list[bytes]:
+    """The stand-in runtime's source, file by file."""
+    return [file.read_bytes() for file in sorted(RUNTIME.iterdir()) if file.suffix in (".c", ".h")]
+
+
+def place_runtime(toolchain: Toolchain, folder: Path) -> Path:
+    """Puts the stand-in runtime into `folder` under the name that programs look for.
+
+    Built once for each toolkit and kept in the cache.
+    """
+    require_host_compiler()
+    major = toolchain.version.partition(".")[0]
+    name = f"libcudart.so.{major}"
+    key = cache.key_of(["runtime", str(toolchain.nvcc), toolchain.version, *runtime_text()])
+    library = folder / name
+    known = cache.load("runtime", key)
+    if known is None:
+        known = _built_runtime(toolchain, name)
+        cache.store("runtime", key, known)
+    library.write_bytes(known)
+    (folder / "libcudart.so").symlink_to(name)
+    return library
+
+
+def _built_runtime(toolchain: Toolchain, name: str) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="gpuwatch-") as made:
+        folder = Path(made)
+        versions = folder / "versions"
+        versions.write_text(f"{name} {{ global: cuda*; __cuda*; local: *; }};\n")
+        compiler = "-Xcompiler=-fPIC,-Wall,-Wextra,-Werror"
+        linker = f"-Xlinker=--version-script={versions},-soname={name}"
+        what: list[str | Path] = [
+            compiler,
+            linker,
+            "-shared",
+            "-cudart",
+            "none",
+            *sorted(RUNTIME.glob("*.c")),
+        ]
+        _run_tool(
+            [toolchain.nvcc, "-O2", "-o", folder / name, *what], folder, "the stand-in runtime"
+        )
+        return (folder / name).read_bytes()
+
+
+def build_program(
+    toolchain: Toolchain,
+    sources: Sequence[Path],
+    flags: Sequence[str],
+    virtual: str,
+    folder: Path,
+) -> tuple[Path, list[Path]]:
+    """Compiles and links `sources` against the runtime in `folder`; gives the program and the
+    local files that went in.
+
+    `virtual` is like "compute_86": no machine code is made. Several sources are compiled as
+    relocatable device code. Raises UserError when they do not compile or link.
+    """
+    target = [f"-gencode=arch={virtual},code={virtual}", *relocatable(sources), *flags]
+    files: list[Path] = []
+    objects = [folder / f"{number}.o" for number, _ in enumerate(sources)]
+    for source, result in zip(sources, objects, strict=True):
+        files += run_nvcc(toolchain, source, ["-c", "-O3", *target], result, folder)
+    program = folder / "program"
+    link: list[str | Path] = [
+        "-cudart",
+        "none",
+        "-L",
+        folder,
+        "-o",
+        program,
+        *objects,
+        "-lcudart",
+        *target,
+    ]
+    _run_tool([toolchain.nvcc, *link], folder, sources[0].name)
+    if not program.is_file():
+        raise UserError(
+            f"nvcc linked no program from {sources[0].name}",
+            hint="leave out flags that change what nvcc writes or where, such as -o, --dryrun",
+        )
+    return program, files
+
+
+def relocatable(sources: Sequence[Path]) -> list[str]:
+    """The flags by which several sources call each other's device functions."""
+    return ["-rdc=true"] if len(sources) > 1 else []
+
+
+def _run_tool(command: Sequence[str | Path], folder: Path, what: str) -> None:
+    done = run(command, timeout=SECONDS, environment={"TMPDIR": str(folder)})
+    if done.timed_out:
+        raise UserError(f"building {what} took longer than {SECONDS:.0f} s", status=1)
+    if done.status != 0:
+        raise _link_error(what, done.output)
+
+
+def _link_error(what: str, output: str) -> UserError:
+    missing = sorted(set(_UNDEFINED.findall(output)))
+    calls = [name for name in missing if _RUNTIME_CALL.match(name)]
+    if "main" in missing:
+        return UserError(f"{what} has no main() to run", hint=OTHER_WAYS)
+    if calls:
+        return UserError(
+            f"{what} uses what the stand-in runtime lacks: {', '.join(calls)}", hint=OTHER_WAYS
+        )
+    if missing:
+        return UserError(
+            f"{what} uses what it does not define: {', '.join(missing)}",
+            detail=output,
+            hint="name the other source files with --link, libraries with --nvcc-flags=-lNAME",
+        )
+    return UserError(f"{what} does not build", detail=output, hint=OTHER_WAYS)

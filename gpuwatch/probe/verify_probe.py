@@ -36,7 +36,9 @@ WIDTH: dict[Level, int] = {"thread": 0, "warp": 1, "block": 2, "sm": 3, "kernel"
 """How much of a launch a slot is for. A probe saves to maps at least as wide as itself."""
 
 _OPCODES = r"[A-Za-z_]\w*(?:(?:\.|::)\w+)*"
-POSITION = re.compile(rf"kernel|line:[1-9]\d{{0,6}}|[$%]\w[\w$]*|{_OPCODES}(?::{_OPCODES})*")
+POSITION = re.compile(
+    rf"kernel|line:[1-9]\d{{0,6}}|[$%]\w[\w$]*|label:[$%A-Za-z_][\w$]*|{_OPCODES}(?::{_OPCODES})*"
+)
 MEMORY = frozenset({
     "ld", "ldu", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "prefetch", "prefetchu",
     "wmma", "mbarrier", "multimem",

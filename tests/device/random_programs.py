@@ -18,10 +18,11 @@ THREADS = 64
 COUNT = 5
 """Registers of each letter."""
 
-TYPES = {"r": "b32", "q": "b64", "h": "b16", "f": "f32", "d": "f64", "g": "b16", "p": "pred"}
-"""`g` holds f16 numbers."""
-SIZES = {"r": 4, "q": 8, "h": 2, "f": 4, "d": 8, "g": 2, "p": 4}
-FLOAT_TYPES = {"f": "f32", "d": "f64", "g": "f16"}
+TYPES = {"r": "b32", "q": "b64", "h": "b16", "f": "f32", "d": "f64", "g": "b16", "w": "b16",
+         "u": "b32", "v": "b32", "p": "pred"}  # fmt: skip
+"""`g` holds f16 and `w` bf16 numbers, `u` and `v` pairs of them."""
+SIZES = {"r": 4, "q": 8, "h": 2, "f": 4, "d": 8, "g": 2, "w": 2, "u": 4, "v": 4, "p": 4}
+FLOAT_TYPES = {"f": "f32", "d": "f64", "g": "f16", "w": "bf16", "u": "f16x2", "v": "bf16x2"}
 _LETTER = {"32": "r", "64": "q", "16": "h"}
 _INTEGERS = [f"{sign}{width}" for width in ("16", "32", "64") for sign in "us"]
 
@@ -103,23 +104,60 @@ def _float_forms() -> list[str]:
     forms = []
     for letter, kind in FLOAT_TYPES.items():
         one, two = f"{{{letter}}}, {{{letter}}}", f"{{{letter}}}, {{{letter}}}, {{{letter}}}"
-        rounding = "" if kind == "f16" else ".rn"
-        forms += [f"{name}{rounding}.{kind} {two}" for name in ("add", "sub", "mul")]
+        wide = kind in ("f32", "f64")
+        for rounding in (".rn", ".rz", ".rm", ".rp") if wide else ("",):
+            forms += [f"{name}{rounding}.{kind} {two}" for name in ("add", "sub", "mul")]
         forms += [f"{name}.{kind} {two}" for name in ("min", "max")]
         forms += [f"{name}.{kind} {one}" for name in ("neg", "abs")]
-        for name in ("eq", "ne", "lt", "ge", "equ", "neu", "ltu", "geu", "num", "nan"):
-            forms.append(f"setp.{name}.{kind} {{p}}, {{{letter}}}, {{{letter}}}")
-        if kind != "f16":
-            forms += [f"fma.rn.{kind} {two}, {{{letter}}}"] * 3
-            forms += [f"div.rn.{kind} {two}", f"sqrt.rn.{kind} {one}", f"rcp.rn.{kind} {one}"]
+        forms += [f"fma.rn.{kind} {two}, {{{letter}}}"] * 3
+        if not kind.endswith("x2"):
+            for name in ("eq", "ne", "lt", "ge", "equ", "neu", "ltu", "geu", "num", "nan"):
+                forms.append(f"setp.{name}.{kind} {{p}}, {{{letter}}}, {{{letter}}}")
+        if wide:
+            for mode in ("rn", "rz", "rm", "rp"):
+                forms += [f"div.{mode}.{kind} {two}", f"fma.{mode}.{kind} {two}, {{{letter}}}"]
+                forms += [f"sqrt.{mode}.{kind} {one}", f"rcp.{mode}.{kind} {one}"]
             forms += [f"copysign.{kind} {two}", f"selp.{kind} {two}, {{p}}"]
             for name in ("finite", "infinite", "number", "notanumber", "normal", "subnormal"):
                 forms.append(f"testp.{name}.{kind} {{p}}, {{{letter}}}")
+        if kind != "f64":
+            forms += [f"{name}.NaN.{kind} {two}" for name in ("min", "max")]
+            forms += [f"{name}.xorsign.abs.{kind} {two}" for name in ("min", "max")]
     for modifiers in (".ftz", ".sat", ".ftz.sat"):
-        forms += [f"{name}.rn{modifiers}.f32 {{f}}, {{f}}, {{f}}" for name in ("add", "mul")]
-        forms.append(f"fma.rn{modifiers}.f32 {{f}}, {{f}}, {{f}}, {{f}}")
-    forms += [f"{name}.NaN.f32 {{f}}, {{f}}, {{f}}" for name in ("min", "max")]
-    return [*forms, "min.ftz.f32 {f}, {f}, {f}"]
+        for mode in ("rn", "rz"):
+            forms += [
+                f"{name}.{mode}{modifiers}.f32 {{f}}, {{f}}, {{f}}" for name in ("add", "mul")
+            ]
+            forms.append(f"fma.{mode}{modifiers}.f32 {{f}}, {{f}}, {{f}}, {{f}}")
+        for letter, kind in (("g", "f16"), ("u", "f16x2")):
+            two = f"{{{letter}}}, {{{letter}}}, {{{letter}}}"
+            forms += [f"{name}{modifiers}.{kind} {two}" for name in ("add", "sub", "mul")]
+            forms.append(f"fma.rn{modifiers}.{kind} {two}, {{{letter}}}")
+    return [*forms, "min.ftz.f32 {f}, {f}, {f}", *_half_forms()]
+
+
+def _half_forms() -> list[str]:
+    """What only the 16-bit types have."""
+    forms = [
+        "fma.rn.ftz.relu.f16 {g}, {g}, {g}, {g}",
+        "neg.ftz.f16 {g}, {g}",
+        "abs.ftz.f16x2 {u}, {u}",
+    ]
+    for letter, kind in (("g", "f16"), ("w", "bf16"), ("u", "f16x2"), ("v", "bf16x2")):
+        two = f"{{{letter}}}, {{{letter}}}, {{{letter}}}"
+        forms.append(f"fma.rn.relu.{kind} {two}, {{{letter}}}")
+        for name in ("eq", "lt", "geu", "nan"):
+            forms.append(f"set.{name}.{kind}.{kind} {two}")
+            forms.append(f"set.{name}.u32.{kind} {{r}}, {{{letter}}}, {{{letter}}}")
+        if kind.endswith("x2"):
+            forms.append(f"setp.le.{kind} {{p}}|{{p2}}, {{{letter}}}, {{{letter}}}")
+            forms.append(f"setp.gtu.and.{kind} {{p}}|{{p2}}, {{{letter}}}, {{{letter}}}, {{p}}")
+        else:
+            forms.append(f"set.ne.u16.{kind} {{h}}, {{{letter}}}, {{{letter}}}")
+    forms += ["setp.lt.ftz.f16 {p}, {g}, {g}", "set.eq.ftz.f32.f32 {f}, {f}, {f}"]
+    for kind in ("s16x2", "u16x2"):
+        forms += [f"{name}.{kind} {{r}}, {{r}}, {{r}}" for name in ("add", "min", "max")]
+    return [*forms, "min.s16x2.relu {r}, {r}, {r}", "max.s32.relu {r}, {r}, {r}"]
 
 
 def _conversion_forms() -> list[str]:
@@ -132,23 +170,57 @@ def _conversion_forms() -> list[str]:
     for narrow in ("u8", "s8"):
         forms += [f"cvt.{narrow}.s32 {{r}}, {{r}}", f"cvt.sat.{narrow}.s32 {{r}}, {{r}}"]
         forms += [f"cvt.s32.{narrow} {{r}}, {{r}}", f"cvt.u64.{narrow} {{q}}, {{r}}"]
+        forms += [f"cvt.rzi.{narrow}.f16 {{h}}, {{g}}", f"cvt.rni.{narrow}.f32 {{h}}, {{f}}"]
+        forms += [f"cvt.rn.f16.{narrow} {{g}}, {{h}}"]
     for letter, kind in FLOAT_TYPES.items():
-        for width in ("32", "64"):
+        if kind.endswith("x2"):
+            continue
+        for width in ("16", "32", "64"):
             for sign in "us":
                 integer = f"{sign}{width}"
-                forms.append(f"cvt.rn.{kind}.{integer} {{{letter}}}, {{{_LETTER[width]}}}")
+                for mode in ("rn", "rz", "rm", "rp"):
+                    forms.append(f"cvt.{mode}.{kind}.{integer} {{{letter}}}, {{{_LETTER[width]}}}")
                 for mode in ("rni", "rzi", "rmi", "rpi"):
                     forms.append(f"cvt.{mode}.{integer}.{kind} {{{_LETTER[width]}}}, {{{letter}}}")
         for mode in ("rni", "rzi", "rmi", "rpi"):
             forms.append(f"cvt.{mode}.{kind}.{kind} {{{letter}}}, {{{letter}}}")
+    for mode in ("rn", "rz", "rm", "rp"):
+        forms += [f"cvt.{mode}.f32.f64 {{f}}, {{d}}", f"cvt.{mode}.f16.f32 {{g}}, {{f}}"]
+        forms += [f"cvt.{mode}.f16.f64 {{g}}, {{d}}", f"cvt.{mode}.bf16.f32 {{w}}, {{f}}"]
+        forms += [f"cvt.{mode}.bf16.f64 {{w}}, {{d}}"]
+    for mode in ("rn", "rz"):
+        forms += [
+            f"cvt.{mode}.f16x2.f32 {{u}}, {{f}}, {{f}}",
+            f"cvt.{mode}.bf16x2.f32 {{v}}, {{f}}, {{f}}",
+        ]
+        forms += [
+            f"cvt.{mode}.relu.f16.f32 {{g}}, {{f}}",
+            f"cvt.{mode}.relu.bf16x2.f32 {{v}}, {{f}}, {{f}}",
+        ]
+    for narrow in ("e4m3x2", "e5m2x2"):
+        forms += [
+            f"cvt.rn.satfinite{relu}.{narrow}.f32 {{h}}, {{f}}, {{f}}" for relu in ("", ".relu")
+        ]
+        forms += [f"cvt.rn.satfinite{relu}.{narrow}.f16x2 {{h}}, {{u}}" for relu in ("", ".relu")]
+        forms += [f"cvt.rn{relu}.f16x2.{narrow} {{u}}, {{h}}" for relu in ("", ".relu")]
     return [
         *forms,
         "cvt.f64.f32 {d}, {f}",
-        "cvt.rn.f32.f64 {f}, {d}",
-        "cvt.rn.f16.f32 {g}, {f}",
         "cvt.f32.f16 {f}, {g}",
+        "cvt.f64.f16 {d}, {g}",
+        "cvt.f32.bf16 {f}, {w}",
+        "cvt.f64.bf16 {d}, {w}",
         "cvt.sat.f32.f32 {f}, {f}",
+        "cvt.sat.f16.f32 {g}, {f}",
         "cvt.ftz.f64.f32 {d}, {f}",
+        "cvt.rn.ftz.f16.f32 {g}, {f}",
+        "cvt.rn.ftz.f32.f64 {f}, {d}",
+        "cvt.rm.ftz.f32.f64 {f}, {d}",
+        "cvt.rna.tf32.f32 {f}, {f}",
+        "cvt.rn.tf32.f32 {f}, {f}",
+        "cvt.rz.relu.tf32.f32 {f}, {f}",
+        "cvt.pack.sat.u16.s32 {r}, {r}, {r}",
+        "cvt.pack.sat.s8.s32.b32 {r}, {r}, {r}, {r}",
     ]
 
 
@@ -300,7 +372,7 @@ _HEAD = f""".version 8.0
 .address_size 64
 .visible .entry random(.param .u64 inputs, .param .u64 outputs, .param .u64 own, .param .u64 all)
 {{
-.reg .b32 %r<{COUNT}>; .reg .b64 %q<{COUNT}>; .reg .b16 %h<{COUNT}>; .reg .b16 %g<{COUNT}>;
+.reg .b32 %r<{COUNT}>; .reg .b64 %q<{COUNT}>; .reg .b16 %h<{COUNT}>; .reg .b16 %g<{COUNT}>; .reg .b16 %w<{COUNT}>; .reg .b32 %u<{COUNT}>; .reg .b32 %v<{COUNT}>;
 .reg .f32 %f<{COUNT}>; .reg .f64 %d<{COUNT}>; .reg .pred %p<{COUNT}>; .reg .pred %again;
 .reg .b32 %count<3>; .reg .b32 %thread; .reg .b32 %lane; .reg .b32 %flag;
 .reg .b64 %in; .reg .b64 %out; .reg .b64 %own; .reg .b64 %all; .reg .b64 %wide;
@@ -352,6 +424,12 @@ def _transfer(opcode: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _pairs(patterns: list[int]) -> list[int]:
+    return [
+        low | high << 16 for low, high in zip(patterns, patterns[5:] + patterns[:5], strict=True)
+    ]
+
+
 _FLOAT_PATTERNS = {
     "f": [0, 0x80000000, 1, 0x80000001, 0x007FFFFF, 0x00800000, 0x3F800000, 0xBF800000,
           0x3EAAAAAB, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0x4F000000,
@@ -362,7 +440,10 @@ _FLOAT_PATTERNS = {
           0x43E0000000000000, 0x3FE0000000000000, 0x47EFFFFFF0000000, 0x36A0000000000000],
     "g": [0, 0x8000, 1, 0x8001, 0x03FF, 0x0400, 0x3C00, 0xBC00, 0x3555, 0x7BFF, 0xFBFF, 0x7C00,
           0xFC00, 0x7E00, 0x3800],
+    "w": [0, 0x8000, 1, 0x8001, 0x007F, 0x0080, 0x3F80, 0xBF80, 0x3EAB, 0x7F7F, 0xFF7F, 0x7F80,
+          0xFF80, 0x7FC0, 0x3F00],
 }  # fmt: skip
+_FLOAT_PATTERNS |= {"u": _pairs(_FLOAT_PATTERNS["g"]), "v": _pairs(_FLOAT_PATTERNS["w"])}
 
 
 def input_rows(seed: int) -> NDArray[np.uint64]:

@@ -11,6 +11,8 @@ from fractions import Fraction
 class Format:
     exponent_bits: int
     fraction_bits: int
+    finite_only: bool = False
+    """No infinities: numbers go on up to the one NaN, all ones."""
 
     @property
     def width(self) -> int:
@@ -26,6 +28,9 @@ class Format:
 
     @property
     def infinity(self) -> int:
+        """The first pattern above the numbers."""
+        if self.finite_only:
+            return self.nan
         return ((1 << self.exponent_bits) - 1) << self.fraction_bits
 
     @property
@@ -37,7 +42,15 @@ class Format:
         return self.bias << self.fraction_bits
 
 
-FORMATS = {"f16": Format(5, 10), "f32": Format(8, 23), "f64": Format(11, 52)}
+FORMATS = {
+    "f16": Format(5, 10),
+    "bf16": Format(8, 7),
+    "f32": Format(8, 23),
+    "f64": Format(11, 52),
+    "tf32": Format(8, 10),
+    "e4m3": Format(4, 3, finite_only=True),
+    "e5m2": Format(5, 2),
+}
 _ROOT_BITS = 640
 """Binary places of a root that are enough to round that of any f64."""
 
@@ -47,11 +60,11 @@ def magnitude(f: Format, bits: int) -> int:
 
 
 def is_nan(f: Format, bits: int) -> bool:
-    return magnitude(f, bits) > f.infinity
+    return magnitude(f, bits) + f.finite_only > f.infinity
 
 
 def is_infinite(f: Format, bits: int) -> bool:
-    return magnitude(f, bits) == f.infinity
+    return not f.finite_only and magnitude(f, bits) == f.infinity
 
 
 def is_zero(f: Format, bits: int) -> bool:
@@ -74,9 +87,12 @@ def value_of(f: Format, bits: int) -> Fraction:
 
 
 def rounded(value: Fraction, mode: str) -> int:
-    """An integer near a value of any sign: "n" to even, "z", "m" down, "p" up."""
+    """An integer near a value of any sign: "n" to even, "a" ties away, "z", "m" down, "p" up."""
     low = math.floor(value)
     rest = value - low
+    if mode == "a":
+        half = Fraction(1, 2)
+        return low + (rest > half or (rest == half and value > 0))
     if mode == "n":
         half = Fraction(1, 2)
         return low + (rest > half or (rest == half and low % 2 == 1))
@@ -99,7 +115,9 @@ def encode(f: Format, value: Fraction, *, zero_sign: int = 0, mode: str = "n") -
     bits = ((exponent + f.bias - 1) << f.fraction_bits) + steps
     if bits < f.infinity:
         return sign | bits
-    to_largest = mode == "z" or (mode == "m" and not sign) or (mode == "p" and bool(sign))
+    to_largest = (
+        f.finite_only or mode == "z" or (mode == "m" and not sign) or (mode == "p" and bool(sign))
+    )
     return sign | (f.infinity - 1 if to_largest else f.infinity)
 
 
@@ -127,7 +145,7 @@ def mul(f: Format, a: int, b: int, mode: str = "n") -> int:
     return fma(f, a, b, (a ^ b) & f.sign, mode)
 
 
-def div(f: Format, a: int, b: int) -> int:
+def div(f: Format, a: int, b: int, mode: str = "n") -> int:
     sign = (a ^ b) & f.sign
     both_zero = is_zero(f, a) and is_zero(f, b)
     both_infinite = is_infinite(f, a) and is_infinite(f, b)
@@ -137,10 +155,10 @@ def div(f: Format, a: int, b: int) -> int:
         return sign | f.infinity
     if is_infinite(f, b):
         return sign
-    return encode(f, value_of(f, a) / value_of(f, b), zero_sign=sign)
+    return encode(f, value_of(f, a) / value_of(f, b), zero_sign=sign, mode=mode)
 
 
-def sqrt(f: Format, a: int) -> int:
+def sqrt(f: Format, a: int, mode: str = "n") -> int:
     if is_nan(f, a) or (a & f.sign and not is_zero(f, a)):
         return f.nan
     if is_zero(f, a) or is_infinite(f, a):
@@ -150,7 +168,7 @@ def sqrt(f: Format, a: int) -> int:
     root = math.isqrt(math.floor(scaled))
     exact = root * root == scaled
     nearby = Fraction(root) if exact else root + Fraction(1, 2)
-    return encode(f, nearby / 2**_ROOT_BITS)
+    return encode(f, nearby / 2**_ROOT_BITS, mode=mode)
 
 
 def extreme(f: Format, a: int, b: int, *, greatest: bool, nan_wins: bool) -> int:
@@ -190,6 +208,11 @@ def saturate(f: Format, bits: int) -> int:
     return min(bits, f.one)
 
 
+def clip(f: Format, bits: int) -> int:
+    """Numbers below 0 become +0."""
+    return bits if is_nan(f, bits) or not bits & f.sign else 0
+
+
 def integral(f: Format, bits: int, mode: str) -> int:
     """The nearest integral number."""
     if is_nan(f, bits) or is_infinite(f, bits):
@@ -202,5 +225,5 @@ def convert(source: Format, target: Format, bits: int, mode: str = "n") -> int:
         return target.nan
     sign = target.sign if bits & source.sign else 0
     if is_infinite(source, bits):
-        return sign | target.infinity
+        return sign | (target.infinity - target.finite_only)
     return encode(target, value_of(source, bits), zero_sign=sign, mode=mode)

@@ -10,18 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 
-import binary_float as bf
 from reference_warp import OPCODES as WARP_OPCODES
 from reference_warp import SOURCE_TYPES
 from scalar_opcodes import (
+    PACKED,
     WIDTHS,
     Form,
     combined,
+    compared,
     compute,
     converted,
     has_property,
     holds,
+    packed,
     signed,
+    truth_pattern,
 )
 
 from gpuwatch.ptx import parse
@@ -264,21 +267,24 @@ class _Thread:
 
     def _compare(self, instruction: Instruction) -> None:
         tokens = instruction.tokens
-        form = Form(tokens, tokens[-1])
+        kind = tokens[-1]
         target, a, b, *rest = instruction.operands
-        first = holds(tokens[1], form, self._read(a, form.kind), self._read(b, form.kind))
         other = self._read(rest[0], "pred") if rest else 0
+        truths = compared(Form(tokens, kind), self._read(a, kind), self._read(b, kind))
+        joined = [combined(Form(tokens, kind), truth, other) for truth in truths]
         if tokens[0] == "set":
-            self._write_truth(target, combined(form, first, other), tokens[-2])
+            to = next(t for t in tokens if t in WIDTHS)
+            if kind in PACKED and to not in PACKED:
+                to = "u16x2"
+            self._write(target, truth_pattern(to, joined), to)
         elif isinstance(target, Pair):
-            self._write(target.first, combined(form, first, other), "pred")
-            self._write(target.second, combined(form, not first, other), "pred")
+            second = joined[-1]
+            if len(joined) == 1:
+                second = combined(Form(tokens, kind), not truths[0], other)
+            self._write(target.first, joined[0], "pred")
+            self._write(target.second, second, "pred")
         else:
-            self._write(target, combined(form, first, other), "pred")
-
-    def _write_truth(self, target: Operand, truth: bool, kind: str) -> None:
-        yes = bf.FORMATS[kind].one if kind.startswith("f") else -1
-        self._write(target, yes if truth else 0, kind)
+            self._write(target, joined[0], "pred")
 
     def _test(self, instruction: Instruction) -> None:
         form = Form(instruction.tokens, instruction.tokens[-1])
@@ -286,10 +292,15 @@ class _Thread:
         self._write(target, has_property(form, self._read(source, form.kind)), "pred")
 
     def _convert(self, instruction: Instruction) -> None:
-        to, come = instruction.tokens[-2:]
+        to, come = [t for t in instruction.tokens if t in WIDTHS][:2]
         form = Form(instruction.tokens, to)
-        target, source = instruction.operands
-        self._write(target, converted(form, to, come, self._read(source, come)), to)
+        target, *sources = instruction.operands
+        if form.has("pack"):
+            kinds = (come, come, "b32")
+            given = [self._read(s, k) for s, k in zip(sources, kinds[: len(sources)], strict=True)]
+            self._write(target, packed(form, to, come, *given), "b32")
+            return
+        self._write(target, converted(form, to, come, *(self._read(s, come) for s in sources)), to)
 
     def _select(self, instruction: Instruction) -> None:
         kind = instruction.tokens[-1]

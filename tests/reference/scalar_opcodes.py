@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import binary_float as bf
 
 WIDTHS = {f"{letter}{width}": width for letter in "bus" for width in (8, 16, 32, 64)}
-WIDTHS |= {"f16": 16, "f32": 32, "f64": 64, "pred": 1}
+WIDTHS |= {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "pred": 1, "tf32": 32, "e4m3": 8, "e5m2": 8}
+PACKED = {f"{name}x2": name for name in ("f16", "bf16", "s16", "u16", "e4m3", "e5m2")}
+WIDTHS |= {name: 2 * WIDTHS[element] for name, element in PACKED.items()}
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,12 @@ class Form:
 
     @property
     def is_float(self) -> bool:
-        return self.kind.startswith("f")
+        return self.kind in bf.FORMATS
+
+    @property
+    def mode(self) -> str:
+        """The rounding mode's letter."""
+        return next((t[1:] for t in self.tokens if t in ("rz", "rm", "rp", "rna")), "n")[-1]
 
     def number(self, bits: int) -> int:
         """The integer that a pattern stands for in this type."""
@@ -55,43 +62,48 @@ def clamped(form: Form, number: int) -> int:
 
 
 def _floating(compute: Callable[..., int]) -> Callable[..., int]:
-    """Puts `.ftz` and `.sat` around a computation on patterns."""
+    """Puts `.ftz`, `.sat` and `.relu` around a computation on patterns."""
 
     def run(form: Form, *operands: int) -> int:
         f = bf.FORMATS[form.kind]
-        ftz = form.has("ftz") and form.kind == "f32"
+        ftz = form.has("ftz") and form.kind in ("f32", "f16")
         given = [bf.flush(f, bits) for bits in operands] if ftz else operands
-        result = compute(f, *given)
+        result = compute(form, f, *given)
         result = bf.flush(f, result) if ftz else result
-        return bf.saturate(f, result) if form.has("sat") else result
+        result = bf.saturate(f, result) if form.has("sat") else result
+        return bf.clip(f, result) if form.has("relu") else result
 
     return run
 
 
+def _rounding(compute: Callable[..., int]) -> Callable[..., int]:
+    return _floating(lambda form, f, *operands: compute(f, *operands, mode=form.mode))
+
+
+def _float_extreme(form: Form, f: bf.Format, a: int, b: int) -> int:
+    signs = (a ^ b) & f.sign
+    if form.has("xorsign"):
+        a, b = bf.magnitude(f, a), bf.magnitude(f, b)
+    greatest = form.tokens[0] == "max"
+    result = bf.extreme(f, a, b, greatest=greatest, nan_wins=form.has("NaN"))
+    return result | signs if form.has("xorsign") and not bf.is_nan(f, result) else result
+
+
 _FLOAT: dict[str, Callable[..., int]] = {
-    "add": _floating(bf.add),
-    "sub": _floating(lambda f, a, b: bf.add(f, a, b ^ f.sign)),
-    "mul": _floating(bf.mul),
-    "fma": _floating(bf.fma),
-    "mad": _floating(bf.fma),
-    "div": _floating(bf.div),
-    "sqrt": _floating(bf.sqrt),
-    "rcp": _floating(lambda f, a: bf.div(f, f.one, a)),
-    "neg": _floating(lambda f, a: a ^ f.sign),
-    "abs": _floating(lambda f, a: a & ~f.sign),
-    "copysign": _floating(lambda f, a, b: (a & f.sign) | bf.magnitude(f, b)),
+    "add": _rounding(bf.add),
+    "sub": _rounding(lambda f, a, b, mode: bf.add(f, a, b ^ f.sign, mode)),
+    "mul": _rounding(bf.mul),
+    "fma": _rounding(bf.fma),
+    "mad": _rounding(bf.fma),
+    "div": _rounding(bf.div),
+    "sqrt": _rounding(bf.sqrt),
+    "rcp": _rounding(lambda f, a, mode: bf.div(f, f.one, a, mode)),
+    "neg": _floating(lambda _, f, a: a ^ f.sign),
+    "abs": _floating(lambda _, f, a: a & ~f.sign),
+    "copysign": _floating(lambda _, f, a, b: (a & f.sign) | bf.magnitude(f, b)),
+    "min": _floating(_float_extreme),
+    "max": _floating(_float_extreme),
 }
-
-
-def _float_extreme(form: Form, a: int, b: int) -> int:
-    def choose(f: bf.Format, x: int, y: int) -> int:
-        greatest = form.tokens[0] == "max"
-        return bf.extreme(f, x, y, greatest=greatest, nan_wins=form.has("NaN"))
-
-    return _floating(choose)(form, a, b)
-
-
-_FLOAT |= {"min": _float_extreme, "max": _float_extreme}
 
 
 def _sum(form: Form, a: int, b: int) -> int:
@@ -191,6 +203,10 @@ def _dot4(form: Form, a: int, b: int, total: int) -> int:
     return total
 
 
+def _above_zero(form: Form, a: int) -> int:
+    return 0 if form.has("relu") and form.number(a) < 0 else a
+
+
 def _distance(form: Form, a: int, b: int, c: int) -> int:
     return c + abs(form.number(a) - form.number(b))
 
@@ -204,8 +220,8 @@ _INTEGER: dict[str, Callable[..., int]] = {
     "mad24": _product24,
     "div": _quotient,
     "rem": _remainder,
-    "min": lambda form, a, b: min(a, b, key=form.number),
-    "max": lambda form, a, b: max(a, b, key=form.number),
+    "min": lambda form, a, b: _above_zero(form, min(a, b, key=form.number)),
+    "max": lambda form, a, b: _above_zero(form, max(a, b, key=form.number)),
     "neg": lambda _, a: -a,
     "abs": lambda form, a: abs(form.number(a)),
     "and": lambda _, a, b: a & b,
@@ -245,7 +261,7 @@ def holds(name: str, form: Form, a: int, b: int) -> bool:
         x, y = form.number(a), form.number(b)
         return _ORDERED[_UNSIGNED_NAMES.get(name, name)]((x > y) - (x < y))
     f = bf.FORMATS[form.kind]
-    if form.has("ftz"):
+    if form.has("ftz") and form.kind in ("f32", "f16"):
         a, b = bf.flush(f, a), bf.flush(f, b)
     order = bf.compare(f, a, b)
     if name in ("num", "nan"):
@@ -253,6 +269,24 @@ def holds(name: str, form: Form, a: int, b: int) -> bool:
     if order is None:
         return name.endswith("u")
     return _ORDERED[name.removesuffix("u")](order)
+
+
+def compared(form: Form, a: int, b: int) -> list[bool]:
+    """The comparison that the opcode names: one truth, or those of the low and high elements."""
+    name = form.tokens[1]
+    if form.kind not in PACKED:
+        return [holds(name, form, a, b)]
+    half = Form(form.tokens, PACKED[form.kind])
+    ones = (1 << half.width) - 1
+    return [holds(name, half, a >> at & ones, b >> at & ones) for at in (0, half.width)]
+
+
+def truth_pattern(kind: str, truths: list[bool]) -> int:
+    """What `set` writes into a result of type `kind`, one element for each truth."""
+    element = PACKED.get(kind, kind)
+    width = WIDTHS[element]
+    yes = bf.FORMATS[element].one if element in bf.FORMATS else (1 << width) - 1
+    return sum(yes << (width * k) for k, truth in enumerate(truths) if truth)
 
 
 def combined(form: Form, first: bool, other: int) -> bool:
@@ -279,8 +313,20 @@ def has_property(form: Form, a: int) -> bool:
     return results[form.tokens[1]]
 
 
-def converted(form: Form, target: str, source: str, bits: int) -> int:
+def converted(form: Form, target: str, source: str, *operands: int) -> int:
     """cvt: `form.tokens` holds the rounding and saturation."""
+    if target not in PACKED:
+        (bits,) = operands
+        return _converted(form, target, source, bits)
+    if source in PACKED:
+        half = WIDTHS[source] // 2
+        operands = (operands[0] >> half, operands[0] & (1 << half) - 1)
+        source = PACKED[source]
+    high, low = (_converted(form, PACKED[target], source, bits) for bits in operands)
+    return high << WIDTHS[PACKED[target]] | low
+
+
+def _converted(form: Form, target: str, source: str, bits: int) -> int:
     to, come = Form(form.tokens, target), Form(form.tokens, source)
     if come.is_float and form.has("ftz") and source == "f32":
         bits = bf.flush(bf.FORMATS[source], bits)
@@ -288,8 +334,16 @@ def converted(form: Form, target: str, source: str, bits: int) -> int:
         return _from_float(to, come, bits)
     number = come.number(bits)
     if to.is_float:
-        return bf.encode(bf.FORMATS[target], bf.Fraction(number))
+        return _finished(to, bf.encode(bf.FORMATS[target], bf.Fraction(number), mode=form.mode))
     return clamped(to, number) if form.has("sat") else number
+
+
+def packed(form: Form, target: str, source: str, a: int, b: int, c: int = 0) -> int:
+    """cvt.pack: b lowest, a above it, c above both."""
+    to, come = Form(form.tokens, target), Form(form.tokens, source)
+    ones = (1 << to.width) - 1
+    low, high = (clamped(to, come.number(x)) & ones for x in (b, a))
+    return c << (2 * to.width) | high << to.width | low
 
 
 def _from_float(to: Form, come: Form, bits: int) -> int:
@@ -299,11 +353,21 @@ def _from_float(to: Form, come: Form, bits: int) -> int:
         return _to_integer(to, come, bits, mode or "z")
     if mode:
         bits = bf.integral(f, bits, mode)
+    return _finished(to, bf.convert(f, bf.FORMATS[to.kind], bits, to.mode))
+
+
+def _finished(to: Form, result: int) -> int:
+    """A conversion's result after `.ftz`, `.sat`, `.relu` and `.satfinite`."""
     target = bf.FORMATS[to.kind]
-    result = bf.convert(f, target, bits)
     if to.has("ftz") and to.kind == "f32":
         result = bf.flush(target, result)
-    return bf.saturate(target, result) if to.has("sat") else result
+    if to.has("sat"):
+        result = bf.saturate(target, result)
+    if to.has("relu"):
+        result = bf.clip(target, result)
+    if to.has("satfinite") and not bf.is_nan(target, result):
+        result = (result & target.sign) | min(bf.magnitude(target, result), target.infinity - 1)
+    return result << 13 if to.kind == "tf32" else result
 
 
 def _to_integer(to: Form, come: Form, bits: int, mode: str) -> int:
@@ -319,5 +383,10 @@ def _to_integer(to: Form, come: Form, bits: int, mode: str) -> int:
 
 def compute(form: Form, operands: list[int]) -> int:
     """The result of an arithmetic, logic or bit instruction, not yet cut to a register."""
+    if form.kind in PACKED:
+        half = Form(form.tokens, PACKED[form.kind])
+        ones = (1 << half.width) - 1
+        low, high = (compute(half, [x >> at & ones for x in operands]) for at in (0, half.width))
+        return (high & ones) << half.width | low & ones
     table = _FLOAT if form.is_float else _INTEGER
     return table[form.tokens[0]](form, *operands)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from gpuwatch.device.sim import (
     emit_atomic,
     emit_bits,
+    emit_compare,
     emit_convert,
     emit_float,
     emit_integer,
@@ -32,6 +33,7 @@ OPCODES: dict[str, Callable[[Emitter, Instruction], None]] = {
     **emit_memory.OPCODES,
     **emit_integer.OPCODES,
     **emit_float.OPCODES,
+    **emit_compare.OPCODES,
     **emit_convert.OPCODES,
     **emit_bits.OPCODES,
     **emit_warp.OPCODES,
@@ -61,9 +63,9 @@ def generate(module: Module, program: Program, symbols: Mapping[str, int]) -> st
     declarations = "\n".join(sorted(e.ir.declarations | DECLARATIONS))
     attributes = 'attributes #0 = { nounwind "prefer-vector-width"="512" }'
     weights = '!0 = !{!"branch_weights", i32 100000, i32 1}'
-    return "\n".join(
-        [declarations, FUNCTIONS, text, driver(warp_bytes(program)), attributes, weights, ""]
-    )
+    helpers = "\n".join(e.ir.functions.values())
+    parts = [declarations, FUNCTIONS, helpers, text, driver(warp_bytes(program))]
+    return "\n".join([*parts, attributes, weights, ""])
 
 
 def _emit_blocks(e: Emitter) -> list[tuple[Instruction, str]]:

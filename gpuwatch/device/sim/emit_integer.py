@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpuwatch.device.sim import emit_float
-from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, is_float, type_of
+from gpuwatch.device.sim import emit_carry, emit_float
+from gpuwatch.device.sim.emit_float import elements, is_floating
+from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, type_of
 from gpuwatch.device.sim.ir import BITS, SCALAR, splat
-from gpuwatch.ptx.model import Instruction, Operand, Pair, Vector
+from gpuwatch.ptx.model import Instruction, Operand, Vector
 
 Emit = Callable[[Emitter, Instruction], None]
 
@@ -25,20 +26,25 @@ def arithmetic(integer: str, floating: Emit) -> Emit:
     """An instruction with both an integer and a floating form."""
 
     def emit(e: Emitter, instruction: Instruction) -> None:
-        kind = type_of(instruction)
-        if is_float(kind):
+        kind, tokens = type_of(instruction), instruction.tokens
+        if is_floating(kind):
             floating(e, instruction)
-            return
-        if "cc" in instruction.tokens:
-            raise UnsupportedError("carry")
-        a, b = values(e, instruction, kind)
-        if "sat" in instruction.tokens:
-            result = e.ir.intrinsic(f"s{integer}.sat", SCALAR[kind], a, b)
+        elif "cc" in tokens:
+            emit_carry.add(e, instruction)
         else:
-            result = e.ir.binary(integer, SCALAR[kind], a, b)
-        e.write(instruction.operands[0], result, kind)
+            one = _saturated if "sat" in tokens else _plain
+            result = elements(e, instruction, kind, lambda k, v: one(e, integer, SCALAR[k], v))
+            e.write(instruction.operands[0], result, kind)
 
     return emit
+
+
+def _plain(e: Emitter, operation: str, scalar: str, values: list[str]) -> str:
+    return e.ir.binary(operation, scalar, *values)
+
+
+def _saturated(e: Emitter, operation: str, scalar: str, values: list[str]) -> str:
+    return e.ir.intrinsic(f"s{operation}.sat", scalar, *values)
 
 
 def _logic(operation: str) -> Emit:
@@ -66,7 +72,7 @@ def _cnot(e: Emitter, instruction: Instruction) -> None:
 
 def _neg(e: Emitter, instruction: Instruction) -> None:
     kind = type_of(instruction)
-    if is_float(kind):
+    if is_floating(kind):
         emit_float.neg(e, instruction)
         return
     (a,) = values(e, instruction, kind)
@@ -76,7 +82,7 @@ def _neg(e: Emitter, instruction: Instruction) -> None:
 
 def _abs(e: Emitter, instruction: Instruction) -> None:
     kind = type_of(instruction)
-    if is_float(kind):
+    if is_floating(kind):
         emit_float.absolute(e, instruction)
         return
     (a,) = values(e, instruction, kind)
@@ -88,12 +94,18 @@ def _extreme(name: str) -> Emit:
 
     def emit(e: Emitter, instruction: Instruction) -> None:
         kind = type_of(instruction)
-        if is_float(kind):
+        if is_floating(kind):
             floating(e, instruction)
             return
-        a, b = values(e, instruction, kind)
-        sign = "s" if is_signed(kind) else "u"
-        e.write(instruction.operands[0], e.ir.intrinsic(sign + name, SCALAR[kind], a, b), kind)
+        result = elements(e, instruction, kind, lambda k, v: one(e, instruction, k, v))
+        e.write(instruction.operands[0], result, kind)
+
+    def one(e: Emitter, instruction: Instruction, kind: str, values: list[str]) -> str:
+        sign, scalar = "s" if is_signed(kind) else "u", SCALAR[kind]
+        result = e.ir.intrinsic(sign + name, scalar, *values)
+        if "relu" in instruction.tokens:
+            result = e.ir.intrinsic("smax", scalar, result, splat(scalar, 0))
+        return result
 
     return emit
 
@@ -115,16 +127,18 @@ def _product(e: Emitter, kind: str, form: str, a: str, b: str) -> tuple[str, str
 
 def _multiply(e: Emitter, instruction: Instruction) -> None:
     kind, tokens = type_of(instruction), instruction.tokens
-    if is_float(kind):
+    if is_floating(kind):
         (emit_float.fma if tokens[0] == "mad" else emit_float.mul)(e, instruction)
         return
     a, b = (e.value(operand, kind) for operand in instruction.operands[1:3])
     result, result_kind = _product(e, kind, tokens[1], a, b)
     if tokens[0] == "mad":
-        if "cc" in tokens or "sat" in tokens:
-            raise UnsupportedError("carry or saturation")
         addend = e.value(instruction.operands[3], result_kind)
-        result = e.ir.binary("add", SCALAR[result_kind], result, addend)
+        if "cc" in tokens:
+            emit_carry.add_to(e, instruction, result_kind, result, addend)
+            return
+        one = _saturated if "sat" in tokens else _plain
+        result = one(e, "add", SCALAR[result_kind], [result, addend])
     e.write(instruction.operands[0], result, result_kind)
 
 
@@ -147,7 +161,7 @@ def _multiply24(e: Emitter, instruction: Instruction) -> None:
 def _divide(operation: str) -> Emit:
     def emit(e: Emitter, instruction: Instruction) -> None:
         kind = type_of(instruction)
-        if is_float(kind):
+        if is_floating(kind):
             emit_float.div(e, instruction)
             return
         scalar = SCALAR[kind]
@@ -212,74 +226,6 @@ def _funnel_shift(e: Emitter, instruction: Instruction) -> None:
     e.write(instruction.operands[0], ir.cast("trunc", "i64", shifted, "i32"), "b32")
 
 
-COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-FLOAT_COMPARISONS = {
-    "eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge",
-    "equ": "ueq", "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge",
-    "num": "ord", "nan": "uno",
-}  # fmt: skip
-
-
-def compare(e: Emitter, instruction: Instruction, kind: str) -> str:
-    """The mask of lanes for which the comparison that the opcode names holds."""
-    name = instruction.tokens[1]
-    x, y = (e.value(operand, kind) for operand in instruction.operands[1:3])
-    if is_float(kind):
-        if "ftz" in instruction.tokens and kind == "f32":
-            x, y = emit_float.flush(e, x), emit_float.flush(e, y)
-        return e.ir.compare(FLOAT_COMPARISONS[name], SCALAR[kind], x, y)
-    name = COMPARISONS.get(name, name)
-    sign = "" if name in ("eq", "ne") else "s" if is_signed(kind) else "u"
-    return e.ir.compare(sign + name, SCALAR[kind], x, y)
-
-
-def _setp(e: Emitter, instruction: Instruction) -> None:
-    tokens, operands = instruction.tokens, instruction.operands
-    holds = compare(e, instruction, type_of(instruction))
-    opposite = e.invert(holds)
-    combine = tokens[2] if tokens[2] in ("and", "or", "xor") else None
-    if combine:
-        other = e.value(operands[3], "pred")
-        holds = e.ir.binary(combine, "i1", holds, other)
-        opposite = e.ir.binary(combine, "i1", opposite, other)
-    target = operands[0]
-    if isinstance(target, Pair):
-        e.write(target.first, holds, "pred")
-        e.write(target.second, opposite, "pred")
-    else:
-        e.write(target, holds, "pred")
-
-
-def _set(e: Emitter, instruction: Instruction) -> None:
-    tokens, operands = instruction.tokens, instruction.operands
-    target_kind, kind = tokens[-2], tokens[-1]
-    holds = compare(e, instruction, kind)
-    if tokens[2] in ("and", "or", "xor"):
-        holds = e.ir.binary(tokens[2], "i1", holds, e.value(operands[3], "pred"))
-    if is_float(target_kind):
-        result = e.ir.cast("uitofp", "i1", holds, SCALAR[target_kind])
-    else:
-        result = e.ir.cast("sext", "i1", holds, SCALAR[target_kind])
-    e.write(operands[0], result, target_kind)
-
-
-def _selp(e: Emitter, instruction: Instruction) -> None:
-    kind = type_of(instruction)
-    a, b = (e.value(operand, kind) for operand in instruction.operands[1:3])
-    choice = e.value(instruction.operands[3], "pred")
-    e.write(instruction.operands[0], e.ir.select(choice, SCALAR[kind], a, b), kind)
-
-
-def _slct(e: Emitter, instruction: Instruction) -> None:
-    kind, chooser = instruction.tokens[-2:]
-    a, b = (e.value(operand, kind) for operand in instruction.operands[1:3])
-    c = e.value(instruction.operands[3], chooser)
-    condition = "oge" if is_float(chooser) else "sge"
-    zero = splat(SCALAR[chooser], "0.0" if is_float(chooser) else 0)
-    choice = e.ir.compare(condition, SCALAR[chooser], c, zero)
-    e.write(instruction.operands[0], e.ir.select(choice, SCALAR[kind], a, b), kind)
-
-
 def _mov(e: Emitter, instruction: Instruction) -> None:
     kind = type_of(instruction)
     target, source = instruction.operands
@@ -340,10 +286,6 @@ OPCODES: dict[str, Emit] = {
     "shl": _shift(left=True),
     "shr": _shift(left=False),
     "shf": _funnel_shift,
-    "setp": _setp,
-    "set": _set,
-    "selp": _selp,
-    "slct": _slct,
     "mov": _mov,
     "sad": _sad,
 }

@@ -9,11 +9,13 @@ SCALAR = {
     "pred": "i1", "f16": "half", "f32": "float", "f64": "double",
     "b8": "i8", "u8": "i8", "s8": "i8", "b16": "i16", "u16": "i16", "s16": "i16",
     "b32": "i32", "u32": "i32", "s32": "i32", "b64": "i64", "u64": "i64", "s64": "i64",
-    "f16x2": "i32", "bf16": "i16", "bf16x2": "i32",
+    "bf16": "i16", "e4m3": "i8", "e5m2": "i8", "e4m3x2": "i16", "e5m2x2": "i16",
+    "f16x2": "i32", "bf16x2": "i32", "s16x2": "i32", "u16x2": "i32", "tf32": "i32", "b128": "i128",
 }  # fmt: skip
 """LLVM type of a PTX type."""
 
-BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "half": 16, "float": 32, "double": 64}
+BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "i128": 128,
+        "half": 16, "float": 32, "double": 64}  # fmt: skip
 SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
 
 
@@ -36,6 +38,8 @@ class Builder:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.declarations: set[str] = set()
+        self.functions: dict[str, str] = {}
+        """Definitions that the emitted code calls, by name."""
         self._count = 0
 
     def fresh(self, prefix: str) -> str:
@@ -82,6 +86,9 @@ class Builder:
 
     def binary(self, operation: str, scalar: str, a: str, b: str) -> str:
         return self.value(f"{operation} {vector(scalar)} {a}, {b}")
+
+    def unary(self, operation: str, scalar: str, a: str) -> str:
+        return self.value(f"{operation} {vector(scalar)} {a}")
 
     def select(self, mask: str, scalar: str, a: str, b: str) -> str:
         kind = vector(scalar)

@@ -82,6 +82,15 @@ def flow(group: Sequence[Probe]) -> Flow:
     return Flow(frozenset(inward), frozenset(walk.written | walk.guarded))
 
 
+def kept_by_lane(program: Program) -> list[str]:
+    """Registers that warp-level probes write at instructions and read behind the kernel. Each
+    lane has its own, and only the lanes that run an instruction change theirs there."""
+    warps = [probe for probe in program.probes if probe.level == "warp"]
+    inside = [probe for probe in warps if probe.position != KERNEL]
+    ends = [probe for probe in warps if probe.position == KERNEL and not probe.before]
+    return sorted(flow(inside).outward & flow(ends).inward)
+
+
 def helpers_of(actions: Iterable[Action]) -> set[str]:
     """Names of all helpers that actions use, in PTX texts too."""
     walk = _Walk()

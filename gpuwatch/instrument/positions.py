@@ -22,7 +22,8 @@ from gpuwatch.ptx import isa
 from gpuwatch.ptx.model import Directive, Function, Instruction, Label, Loc, Statement
 
 KERNEL = "kernel"
-_SEPARATOR = re.compile(r"(?<!:):(?!:)")
+SEPARATOR = re.compile(r"(?<!:):(?!:)")
+"""What stands between the opcodes of a position."""
 _BOOKKEEPING = frozenset({"commit_group", "wait_group", "wait_all", "mbarrier"})
 _LABEL = "label:"
 _LINE = "line:"
@@ -90,7 +91,7 @@ class Matches(dict[tuple[str, ...], bool]):
 
     def __init__(self, position: str) -> None:
         super().__init__()
-        self._wanted = [one.split(".") for one in _SEPARATOR.split(position)]
+        self._wanted = [one.split(".") for one in SEPARATOR.split(position)]
 
     def __missing__(self, tokens: tuple[str, ...]) -> bool:
         matched = self[tokens] = any(_matches(wanted, tokens) for wanted in self._wanted)

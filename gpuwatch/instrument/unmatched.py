@@ -7,15 +7,23 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gpuwatch.errors import UserError
-from gpuwatch.instrument.positions import label_of, line_of, main_file
+from gpuwatch.instrument.positions import SEPARATOR, label_of, line_of, main_file
 from gpuwatch.probe.model import Probe
 from gpuwatch.ptx.model import Function, Instruction, Label, Loc
 
 _SHOWN = 8
 
 
-def unmatched(probe: Probe, functions: Sequence[Function]) -> UserError:
-    """The error, with what the kernel (the first of `functions`) does have as a hint."""
+def unmatched(probe: Probe, functions: Sequence[Function], unreached: int) -> UserError:
+    """The error, with what the kernel (the first of `functions`) does have as a hint; `unreached`
+    is the number of instructions that match but that no thread ever passes."""
+    if unreached:
+        return UserError(
+            f"probe {probe.name}: no thread comes by behind {probe.position} in "
+            f"{functions[0].name}, where it always jumps or ends",
+            hint="probe in front of it, with before=True",
+            at=probe.at,
+        )
     if label := label_of(probe.position):
         hint = _labels(functions, label)
     elif line := line_of(probe.position):
@@ -51,7 +59,7 @@ def _lines(functions: Sequence[Function], wanted: int) -> str:
         for one in each.body or ()
         if isinstance(one, Loc)
         for at, line in [(one.file, one.line), *([one.inlined_at[:2]] if one.inlined_at else [])]
-        if at == file
+        if at == file and line
     }
     near = sorted(sorted(lines, key=lambda line: abs(line - wanted))[:_SHOWN])
     shown = ", ".join(map(str, near))
@@ -63,17 +71,29 @@ def _opcodes(functions: Sequence[Function], position: str) -> str:
     labels = {one.name for each in functions for one in each.body or () if isinstance(one, Label)}
     if position in labels:
         return f'it has a label of that name: write "label:{position}"'
-    wanted = position.replace(":", ".").split(".")
-    likely = {name for name in counts if name.split(".")[0] in position.split(":")[0].split(".")}
-    near = sorted(likely, key=lambda name: -len(set(wanted) & set(name.split("."))))
-    if not near:
-        firsts = {name.split(".")[0] for name in counts}
-        alike = set(difflib.get_close_matches(wanted[0], firsts, 3))
-        near = [name for name in counts if name.split(".")[0] in alike]
-    if not near:
-        near = [name for name, _ in counts.most_common()]
+    near = _likely(position, counts)
     shown = ", ".join(f"{name} ({counts[name]})" for name in near[:_SHOWN])
     return f"it has {shown}{_more(len(near) - _SHOWN)}" if shown else "it has no instructions"
+
+
+def _likely(position: str, counts: Counter[str]) -> list[str]:
+    """Opcodes like those of the position, most alike first; all, most frequent first, if none."""
+    wanted = SEPARATOR.split(position)
+    firsts = {name.split(".")[0] for name in counts}
+    alike = {first for one in wanted for first in _close(one.split(".")[0], firsts)}
+    likely = [name for name, _ in counts.most_common() if name.split(".")[0] in alike]
+    if not likely:
+        return [name for name, _ in counts.most_common()]
+    return sorted(likely, key=lambda name: -max(_likeness(name, one) for one in wanted))
+
+
+def _close(word: str, words: Iterable[str]) -> list[str]:
+    known = sorted(words)
+    return [word] if word in known else difflib.get_close_matches(word, known, 3, 0.5)
+
+
+def _likeness(name: str, wanted: str) -> float:
+    return difflib.SequenceMatcher(None, name[: len(wanted) + 2], wanted).ratio()
 
 
 def _more(count: int) -> str:

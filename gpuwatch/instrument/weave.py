@@ -10,7 +10,13 @@ from gpuwatch.instrument.bodies import Body, counting_only, leaving
 from gpuwatch.instrument.calls import reached
 from gpuwatch.instrument.code import CLASS, DECLARED, Temporaries
 from gpuwatch.instrument.edits import Edits
-from gpuwatch.instrument.exposure import exposed, leading_clock, set_in_some_lanes, written
+from gpuwatch.instrument.exposure import (
+    exposed,
+    kept_by_lane,
+    leading_clock,
+    set_in_some_lanes,
+    written,
+)
 from gpuwatch.instrument.functions import movable
 from gpuwatch.instrument.layout import field_offsets
 from gpuwatch.instrument.model import LeftOut, Woven
@@ -22,7 +28,7 @@ from gpuwatch.instrument.sites import Sites
 from gpuwatch.instrument.unmatched import unmatched
 from gpuwatch.instrument.values import literal
 from gpuwatch.probe.model import Action, If, Probe, Program, Save
-from gpuwatch.ptx.model import Directive, Function, Module
+from gpuwatch.ptx.model import Directive, Function, Instruction, Module
 
 _HEADER = frozenset({"version", "target", "address_size"})
 _ENTRY_EXITS = frozenset({"ret", "exit"})
@@ -126,17 +132,18 @@ class _Weaver:
         for number, probe in enumerate(self._program.probes):
             if probe.position == KERNEL:
                 continue
-            matched = False
+            matched, unreached = 0, 0
             for one in functions:
                 here = positions.find(probe.position, probe.before, one, file)
-                matched |= bool(here.places or here.unreached)
-                self._unreached += here.unreached
+                matched += len(here.places)
+                unreached += here.unreached
                 if one is self._function or number in self._movable:
                     found[one.name][number] = here
                 elif here.places:
                     self._left_out.append(LeftOut(probe.name, one.name, len(here.places)))
             if not matched:
-                raise unmatched(probe, functions)
+                raise unmatched(probe, functions, unreached)
+            self._unreached += unreached
         return found
 
     def _ending(self) -> list[Probe]:
@@ -186,6 +193,14 @@ class _Weaver:
             yield (
                 f"only some lanes set {', '.join(partial)}; where they leave before others do, "
                 "the warp's record lacks what they held"
+            )
+        own = kept_by_lane(self._program)
+        if own and any(
+            one.guard for one in self._function.body or () if isinstance(one, Instruction)
+        ):
+            yield (
+                f"each lane has its own {', '.join(own)}: where the lanes of a warp part, its "
+                "record holds those of a lane that ended last"
             )
 
     def _lanes_may_part(self) -> bool:

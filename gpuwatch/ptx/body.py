@@ -13,106 +13,130 @@ from gpuwatch.ptx.model import (
     Instruction,
     Label,
     Loc,
-    Operand,
     RegisterDeclaration,
     Scope,
     Statement,
-    unread_instruction,
 )
-from gpuwatch.ptx.operands import PLAIN_LIST, OperandReader
+from gpuwatch.ptx.operands import OperandReader
 
 # Group numbers of _STATEMENT; lastindex is that of the outermost group that closed last.
 _INSTRUCTION, _NEGATED, _GUARD, _OPCODE = 1, 2, 3, 4
-_LABEL, _LABEL_NAME = 5, 6
-_BRACE = 7
+_LOC, _FILE, _LINE, _COLUMN = 5, 6, 7, 8
+_FUNCTION, _INLINED_FILE, _INLINED_LINE, _INLINED_COLUMN = 9, 10, 11, 12
+_LABEL, _LABEL_NAME = 13, 14
+_BRACE = 15
+_ODD = 16
 
 _STATEMENT = re.compile(
-    rf"""{TRIVIA_PATTERN}*+
+    r"""\s*+
     (?:
-      ((?:@(!?)([%$A-Za-z_][\w$]*)[ \t]+)?
-       ([a-z]\w*(?:(?:\.|::)\w+)*)
-       (?:[ \t]+{PLAIN_LIST.replace(" ", "[ ]")})?;)
-    | (([%$A-Za-z_][\w$]*)[ \t]*:(?!:))
-    | ([{{}}])
+      ((?:@(!?+)([%$A-Za-z_][\w$]*+)[ \t]++)?+
+       ([a-z]\w*+(?:(?:\.|::)\w++)*+)
+       (?:[ \t]++[^;\n"/:][^;\n"/]*+)?+;)
+    | (\.loc[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)
+       (?:,[ ]function_name[ ]([%$A-Za-z_][\w$]*),[ ]inlined_at[ ](\d+)[ ](\d+)[ ](\d+))?+
+       (?=[ \t]*+(?:\r?\n|//)))
+    | (([%$A-Za-z_][\w$]*+)[ \t]*+:(?!:))
+    | ([{}])
+    | //[^\n]*+ | /\*[\s\S]*?\*/
+    | (\S)
     )""",
     re.VERBOSE | re.ASCII,
 )
+"""Matches follow each other without gaps: what no form fits is the last group's character."""
 
 _MODIFIER = re.compile(rf"{TRIVIA_PATTERN}*+(\.[a-zA-Z]\w*(?:::\w+)*)", re.ASCII)
 
-_Place = tuple[int, int]
-
 
 class BodyReader:
-    """Reads the statements between the braces of a function, or of a fragment."""
+    """Reads the statements of a function or a fragment, from the cursor's position to `end`.
 
-    def __init__(self, cursor: Cursor) -> None:
+    Operands of plain instructions are left for later, unless `eager`.
+    """
+
+    def __init__(self, cursor: Cursor, end: int, *, eager: bool = False) -> None:
         self._cursor = cursor
+        self._end = end
+        self._eager = eager
+        self._found: list[Statement] = []
+        self._open_braces: list[int] = []
         self._operands = OperandReader(cursor)
         self._outer: list[OperandReader] = []
         self._declarations = DeclarationReader(cursor)
-        self._place: _Place = (0, 0)
+        self._file = self._line = 0
         self._opcodes: dict[str, tuple[str, ...]] = {}
         self._guards: dict[tuple[str, str], Guard] = {}
 
-    def body(self) -> list[Statement]:
-        """body = { statement } "}"; the cursor is left on the closing brace."""
-        statements: list[Statement] = []
-        self._statements(statements, enclosed=True)
-        return statements
-
-    def fragment(self) -> list[Statement]:
-        """fragment = { statement } end-of-text"""
-        statements: list[Statement] = []
-        self._statements(statements, enclosed=False)
-        return statements
-
-    def _statements(self, found: list[Statement], *, enclosed: bool) -> None:
-        """The scan. What the pattern does not know goes through `_statement`."""
+    def statements(self) -> list[Statement]:
+        """statements = { statement }; the cursor is left behind the last one."""
         cursor = self._cursor
-        text = cursor.text
-        match_at = _STATEMENT.match
         position = cursor.position
-        add = found.append
-        open_braces: list[int] = []
-        while True:
-            match = match_at(text, position)
-            kind = match.lastindex if match else None
-            if match is None or kind is None:
-                cursor.seek(position)
-                if not self._statement(found, enclosed, open_braces):
-                    return
-                position = cursor.position
-                continue
-            start, position = match.span(kind)
-            if kind == _INSTRUCTION:
-                add(self._plain_instruction(match, start, position))
-            elif kind == _LABEL:
-                add(Label(start, position, match[_LABEL_NAME]))
-            elif match[_BRACE] == "{":
-                open_braces.append(start)
-                self._outer.append(self._operands)
-                add(Scope(start, position, True))
-            elif open_braces:
-                open_braces.pop()
-                self._operands = self._outer.pop()
-                add(Scope(start, position, False))
-            elif enclosed:
-                cursor.seek(start)
-                return
-            else:
-                cursor.fail("'}' without '{'", start, "remove it")
+        while position < self._end:
+            position = self._scan(position)
+        if self._found:
+            cursor.seek(self._found[-1].end)
+        if self._open_braces:
+            cursor.fail("'{' without '}'", self._open_braces[-1], "close the scope with '}'")
+        return self._found
 
-    def _plain_instruction(self, match: re.Match[str], start: int, end: int) -> Instruction:
-        opcode = match[_OPCODE]
-        tokens = self._opcodes.get(opcode)
-        if tokens is None:
-            tokens = self._opcodes[opcode] = split_opcode(opcode)
-        name = match[_GUARD]
-        guard = None
-        if name is not None:
-            guard = self._guard(match[_NEGATED], name)
-        return unread_instruction(start, end, guard, tokens, self._place, self._operands.read_plain)
+    def _scan(self, position: int) -> int:
+        """Reads up to a statement that the pattern does not know, and that one by the grammar;
+        the end of it."""
+        add = self._found.append
+        new = object.__new__
+        opcodes = self._opcodes
+        for match in _STATEMENT.finditer(self._cursor.text, position, self._end):
+            kind = match.lastindex
+            if kind == _INSTRUCTION:
+                node = new(Instruction)
+                node.start, node.end = match.span(_INSTRUCTION)
+                name = match[_GUARD]
+                node.guard = None if name is None else self._guard(match[_NEGATED], name)
+                opcode = match[_OPCODE]
+                tokens = opcodes.get(opcode)
+                if tokens is None:
+                    tokens = opcodes[opcode] = split_opcode(opcode)
+                node.tokens = tokens
+                node.line = self._line
+                node.file = self._file
+                node._read = self._operands.read
+                add(node)
+                if self._eager:
+                    _ = node.operands
+            elif kind == _ODD:
+                self._cursor.seek(match.start(_ODD))
+                self._statement()
+                return self._cursor.position
+            elif kind is not None:
+                _SCANNED[kind](self, match)
+        return self._end
+
+    def _scanned_loc(self, match: re.Match[str]) -> None:
+        self._file, self._line = int(match[_FILE]), int(match[_LINE])
+        start, end = match.span(_LOC)
+        loc = Loc(start, end, self._file, self._line, int(match[_COLUMN]))
+        if match[_FUNCTION] is not None:
+            loc.function = match[_FUNCTION]
+            file, line, column = match.group(_INLINED_FILE, _INLINED_LINE, _INLINED_COLUMN)
+            loc.inlined_at = int(file), int(line), int(column)
+        self._found.append(loc)
+
+    def _scanned_label(self, match: re.Match[str]) -> None:
+        start, end = match.span(_LABEL)
+        self._found.append(Label(start, end, match[_LABEL_NAME]))
+
+    def _scanned_brace(self, match: re.Match[str]) -> None:
+        start, end = match.span(_BRACE)
+        opens = match[_BRACE] == "{"
+        if opens:
+            self._open_braces.append(start)
+            self._outer.append(self._operands)
+        elif self._open_braces:
+            self._open_braces.pop()
+            self._operands = self._outer.pop()
+        else:
+            self._cursor.fail("'}' without '{'", start, "remove it")
+        self._found.append(Scope(start, end, opens))
 
     def _guard(self, mark: str, name: str) -> Guard:
         guard = self._guards.get((mark, name))
@@ -120,38 +144,30 @@ class BodyReader:
             guard = self._guards[mark, name] = Guard(name, mark == "!")
         return guard
 
-    def _statement(self, found: list[Statement], enclosed: bool, open_braces: list[int]) -> bool:
-        """statement = directive | instruction; False at the end of a fragment."""
-        cursor = self._cursor
-        token = cursor.peek()
-        if token.kind == "end":
-            if open_braces:
-                cursor.fail("'{' without '}'", open_braces[-1], "close the scope with '}'")
-            if enclosed:
-                cursor.unexpected("'}' at the end of the function")
-            return False
+    def _statement(self) -> None:
+        """statement = directive | instruction"""
+        token = self._cursor.peek()
         if token.kind == "directive":
-            self._directive(found)
+            self._directive()
         elif token.kind == "word" or token.text == "@":
-            found.append(self._instruction())
+            self._found.append(self._instruction())
         else:
-            cursor.unexpected("an instruction, a label or a directive")
-        return True
+            self._cursor.unexpected("an instruction, a label or a directive")
 
-    def _directive(self, found: list[Statement]) -> None:
+    def _directive(self) -> None:
         """directive = loc | reg | variable | pragma | other ";" """
         name = self._cursor.peek().text
         if name in SPACES:
             variables = self._declarations.variables()
             for variable in variables:
                 self._operands = self._operands.hiding(variable.name)
-            found.extend(variables)
+            self._found.extend(variables)
             return
-        found.append(_DIRECTIVES.get(name, BodyReader._other)(self))
+        self._found.append(_DIRECTIVES.get(name, BodyReader._other)(self))
 
     def _loc(self) -> Loc:
         loc = self._declarations.loc()
-        self._place = (loc.file, loc.line)
+        self._file, self._line = loc.file, loc.line
         return loc
 
     def _registers(self) -> RegisterDeclaration:
@@ -178,10 +194,9 @@ class BodyReader:
                 "write 'opcode operands;', or ':' behind a label",
             )
         tokens = split_opcode(opcode.text + self._modifiers())
-        self._operands.in_call = tokens[0] == "call"
-        operands: tuple[Operand, ...] = self._operands.operands(";")
+        operands = self._operands.operands_of(tokens)
         end = cursor.next().end
-        return Instruction(start, end, guard, tokens, operands, self._place[1], self._place[0])
+        return Instruction(start, end, guard, tokens, operands, self._line, self._file)
 
     def _modifiers(self) -> str:
         """Parts of the opcode that stand apart: `ld .global .u32`."""
@@ -192,6 +207,13 @@ class BodyReader:
             cursor.seek(match.end())
         return found
 
+
+_SCANNED: dict[int, Callable[[BodyReader, re.Match[str]], None]] = {
+    _LOC: BodyReader._scanned_loc,
+    _LABEL: BodyReader._scanned_label,
+    _BRACE: BodyReader._scanned_brace,
+}
+"""How matches are read, by the number of the last group."""
 
 _DIRECTIVES: dict[str, Callable[[BodyReader], Statement]] = {
     ".loc": BodyReader._loc,

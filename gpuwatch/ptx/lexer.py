@@ -62,6 +62,10 @@ class Cursor:
         self.line_offset = line_offset
         self._ahead: Token | None = None
 
+    def fork(self, position: int) -> Cursor:
+        """A cursor of its own on the same text."""
+        return Cursor(self.text, self.source, position, self.line_offset)
+
     def peek(self) -> Token:
         """The next token; raises UserError where there is none that PTX knows."""
         ahead = self._ahead
@@ -170,3 +174,46 @@ def is_float_literal(text: str) -> bool:
     if head in ("0f", "0d"):
         return True
     return head not in ("0x", "0b") and any(mark in text for mark in ".eE")
+
+
+_BRACE = re.compile(r'([{}])|"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*[\s\S]*?\*/', re.ASCII)
+_HIDDEN_BY_COMMENT = re.compile(r"//[^\n{}]*+[{}]")
+_HIDDEN_BY_STRING = re.compile(r'"[^"\n{}/]*+[{}/]')
+
+
+def closing_brace(text: str, start: int) -> int:
+    """Offset of the brace that closes the one in front of `start`; -1 without one.
+
+    Braces of comments and strings do not count; where there may be any, a pattern looks closer.
+    """
+    end = _closing_brace(text, start)
+    hidden = (
+        text.find("/*", start, end) >= 0
+        or _HIDDEN_BY_COMMENT.search(text, start, end + 1)
+        or _HIDDEN_BY_STRING.search(text, start, end + 1)
+    )
+    if end >= 0 and not hidden:
+        return end
+    depth = 1
+    for match in _BRACE.finditer(text, start):
+        depth += _DEPTHS.get(match[0], 0)
+        if depth == 0:
+            return match.start()
+    return -1
+
+
+_DEPTHS = {"{": 1, "}": -1}
+
+
+def _closing_brace(text: str, start: int) -> int:
+    """The same, every brace taken for one."""
+    depth = 1
+    position = start
+    while True:
+        end = text.find("}", position)
+        if end < 0:
+            return -1
+        depth += text.count("{", position, end) - 1
+        if depth == 0:
+            return end
+        position = end + 1

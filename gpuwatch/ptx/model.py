@@ -126,25 +126,6 @@ class Instruction(Statement):
             return self.operands
 
 
-def unread_instruction(
-    start: int,
-    end: int,
-    guard: Guard | None,
-    tokens: tuple[str, ...],
-    place: tuple[int, int],
-    read: Callable[[Instruction], tuple[Operand, ...]],
-) -> Instruction:
-    """An instruction whose operands `read` gives on first use; `place` is (file, line)."""
-    node = object.__new__(Instruction)
-    node.start = start
-    node.end = end
-    node.guard = guard
-    node.tokens = tokens
-    node.file, node.line = place
-    node._read = read
-    return node
-
-
 @dataclass(slots=True)
 class Label(Statement):
     name: str
@@ -224,6 +205,7 @@ class Parameter:
 class Function(Statement):
     """An `.entry` or `.func`; `body` is None for a declaration.
 
+    The body of a parsed function is read when it is first asked for, which may raise UserError.
     `body_start` is the offset just behind the opening brace, `body_end` that of the closing one.
     """
 
@@ -237,6 +219,30 @@ class Function(Statement):
     body_end: int = 0
     directives: tuple[str, ...] = ()
     """Performance directives between `)` and `{`: ".maxntid 256, 1, 1", ..."""
+    _read: Callable[[Function], list[Statement]] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
+
+    @property
+    def has_body(self) -> bool:
+        """Whether this is a definition; unlike `body`, this reads nothing."""
+        return self.body_start > 0
+
+    if not TYPE_CHECKING:  # so that misspelt attributes stay type errors
+
+        def __getattr__(self, name: str) -> object:
+            """Reads the body when it is first asked for: its slot is empty until then."""
+            if name != "body" or self._read is None:
+                raise AttributeError(name, name=name, obj=self)
+            self.body = self._read(self)
+            self._read = None
+            return self.body
+
+
+def defer_body(function: Function, read: Callable[[Function], list[Statement]]) -> None:
+    """Lets `read` give the function's body on first use."""
+    del function.body
+    function._read = read
 
 
 @dataclass(slots=True)
@@ -255,7 +261,7 @@ class Module:
     """Everything at the top, in order: functions and variables among directives."""
 
     def entries(self) -> list[Function]:
-        return [f for f in self.functions if f.kind == "entry" and f.body is not None]
+        return [f for f in self.functions if f.kind == "entry" and f.has_body]
 
 
 def families(name: str) -> Iterator[tuple[str, int]]:

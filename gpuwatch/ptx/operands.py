@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from gpuwatch.ptx.constants import WARP_SZ, ConstantReader
 from gpuwatch.ptx.lexer import Cursor, is_float_literal, number
@@ -21,19 +22,18 @@ from gpuwatch.ptx.model import (
     families,
 )
 
-_NAME = r"[%$A-Za-z_][\w$]*(?:\.\w+)?"
+_NAME = r"[%$A-Za-z_][\w$]*+(?:\.\w++)?+"
 _INTEGER = r"-?(?:0|[1-9]\d{0,18})(?![\w.$])"
 _LITERAL = r"0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]{1,16}\b"
 _ATOM = rf"(?:{_NAME}|{_INTEGER}|{_LITERAL})"
-_PLAIN_ADDRESS = rf"\[{_NAME}(?:\+{_INTEGER})?\]"
-_PLAIN_VECTOR = rf"\{{{_ATOM}(?:, ?{_ATOM})*\}}"
+_PLAIN_ADDRESS = rf"\[ ?{_NAME}(?: ?\+ ?{_INTEGER})? ?\]"
+_PLAIN_VECTOR = rf"\{{ ?{_ATOM}(?:, ?{_ATOM})*+ ?\}}"
 _PLAIN = rf"(?:{_ATOM}|{_PLAIN_ADDRESS}|{_PLAIN_VECTOR})"
 
-PLAIN_LIST = rf"{_PLAIN}(?:, ?{_PLAIN})*+"
-"""Pattern of an operand list that is well formed and can be read later."""
-
+_PLAIN_LIST = re.compile(rf"{_PLAIN}(?:, ?{_PLAIN})*+;", re.ASCII)
+"""An operand list that is well formed and has the usual shape."""
 _PLAIN_ONE = re.compile(_PLAIN, re.ASCII)
-_HEAD = re.compile(r"(?:@\s*!?\s*[%$\w]+\s+)?\w+(?:(?:\.|::)\w+)*\s*", re.ASCII)
+_HEAD = re.compile(r"(?:@!?[%$\w]+[ \t]+)?[\w.:]+[ \t]*", re.ASCII)
 _VARIABLE = -1
 """Count of a name that a variable hides."""
 _DEEPEST = 8
@@ -50,9 +50,9 @@ class OperandReader:
 
     __slots__ = ("_constants", "_depth", "_known", "cursor", "in_call", "registers")
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: Cursor, registers: Mapping[str, int] = MappingProxyType({})) -> None:
         self.cursor = cursor
-        self.registers: dict[str, int] = {}
+        self.registers = registers
         self.in_call = False
         self._constants = ConstantReader(cursor)
         self._depth = 0
@@ -61,7 +61,7 @@ class OperandReader:
     def declaring(self, names: Iterable[tuple[str, int]]) -> OperandReader:
         """A reader that knows the registers `names` too; this one, where all of them have a %."""
         new = {name: count for name, count in names if name[0] != "%"}
-        return self._with(self.registers | new) if new else self
+        return self._with({**self.registers, **new}) if new else self
 
     def hiding(self, name: str) -> OperandReader:
         """A reader to which `name` is a variable."""
@@ -69,19 +69,29 @@ class OperandReader:
             return self
         return self._with({**self.registers, name: _VARIABLE})
 
-    def _with(self, registers: dict[str, int]) -> OperandReader:
-        reader = OperandReader(self.cursor)
-        reader.registers = registers
-        return reader
+    def _with(self, registers: Mapping[str, int]) -> OperandReader:
+        return OperandReader(self.cursor, registers)
 
-    def read_plain(self, instruction: Instruction) -> tuple[Operand, ...]:
-        """Operands of an instruction whose list matched PLAIN_LIST."""
+    def read(self, instruction: Instruction) -> tuple[Operand, ...]:
+        """Operands of an instruction on one line without comments.
+
+        Raises UserError with the place of what is no operand.
+        """
         text = self.cursor.text
         head = _HEAD.match(text, instruction.start)
         begin = head.end() if head else instruction.start
-        return tuple(
-            [self._plain(one) for one in _PLAIN_ONE.findall(text, begin, instruction.end - 1)]
-        )
+        last = instruction.end - 1
+        if begin == last:
+            return ()
+        if _PLAIN_LIST.match(text, begin, instruction.end):
+            return tuple([self._plain(one) for one in _PLAIN_ONE.findall(text, begin, last)])
+        fork = OperandReader(self.cursor.fork(begin), self.registers)
+        return fork.operands_of(instruction.tokens)
+
+    def operands_of(self, tokens: Sequence[str]) -> tuple[Operand, ...]:
+        """Operands behind an opcode, up to the semicolon, which stays."""
+        self.in_call = tokens[0] == "call"
+        return self.operands(";")
 
     def _plain(self, text: str) -> Operand:
         operand = self._known.get(text)

@@ -6,23 +6,33 @@ from collections.abc import Callable
 
 from gpuwatch.ptx.body import BodyReader
 from gpuwatch.ptx.declarations import SPACES, DeclarationReader
-from gpuwatch.ptx.lexer import TRIVIA, Cursor
+from gpuwatch.ptx.lexer import TRIVIA, Cursor, closing_brace
 from gpuwatch.ptx.model import (
     Directive,
     Function,
+    Instruction,
     Module,
     Parameter,
     Statement,
+    defer_body,
 )
 
 
 def parse(text: str, source: str = "<ptx>") -> Module:
     """Reads a module; raises UserError with the place of what is not PTX.
 
-    Operands of ordinary shape are read when first asked for, which makes reading of large
-    modules quick; the scan has made sure by then that they are well formed.
+    Bodies of functions are read when they are first asked for, operands of instructions too,
+    which makes work on a few of them quick; both raise UserError then. `check` reads them all.
     """
     return _ModuleReader(text, source).module()
+
+
+def check(module: Module) -> None:
+    """Reads what is left to read; raises UserError with the place of what is not PTX."""
+    for function in module.functions:
+        for statement in function.body or ():
+            if isinstance(statement, Instruction):
+                _ = statement.operands
 
 
 def parse_fragment(text: str, source: str, first_line: int = 1) -> list[Statement]:
@@ -30,7 +40,8 @@ def parse_fragment(text: str, source: str, first_line: int = 1) -> list[Statemen
 
     `first_line` is the line of `source` that `text` begins on, for the places of errors.
     """
-    return BodyReader(Cursor(text, source, line_offset=first_line - 1)).fragment()
+    cursor = Cursor(text, source, line_offset=first_line - 1)
+    return BodyReader(cursor, len(text), eager=True).statements()
 
 
 def unparse(module: Module) -> str:
@@ -131,7 +142,7 @@ class _ModuleReader:
         start = cursor.next().start
         cursor.next()
         opening = cursor.expect("{", "the section's name").start
-        end = cursor.text.find("}", opening)
+        end = closing_brace(cursor.text, opening + 1)
         if end < 0:
             cursor.fail("'{' without '}'", opening, "close the section with '}'")
         cursor.seek(end + 1)
@@ -174,12 +185,26 @@ class _ModuleReader:
             function.end = cursor.position
         else:
             cursor.expect("{", "the function's head")
-            function.body_start = cursor.position
-            function.body = BodyReader(cursor).body()
-            closing = cursor.expect("}", "the function's body")
-            function.body_end, function.end = closing.start, closing.end
+            self._body(function)
         self._module.functions.append(function)
         return function
+
+    def _body(self, function: Function) -> None:
+        """Finds the closing brace and leaves the statements for later. Without one, reading
+        them says what is wrong."""
+        cursor = self._cursor
+        start = cursor.position
+        function.body_start = start
+        end = closing_brace(cursor.text, start)
+        if end < 0:
+            BodyReader(cursor, len(cursor.text), eager=True).statements()
+            cursor.unexpected("'}' at the end of the function")
+        function.body_end, function.end = end, end + 1
+        defer_body(function, self._read_body)
+        cursor.seek(end + 1)
+
+    def _read_body(self, function: Function) -> list[Statement]:
+        return BodyReader(self._cursor.fork(function.body_start), function.body_end).statements()
 
     def _performance(self) -> tuple[str, ...]:
         """performance = directive [ value { "," value } ] [ ";" behind a .pragma ]"""

@@ -161,7 +161,7 @@ def test_offset_of_a_symbol() -> None:
         ("1.0 * ^0f3F800000", "stands alone"),
         ("^~1.5", "whole number"),
         ("^(.u64)1.5", "whole number"),
-        ("(1 ^;", "')'"),
+        ("(1 ^", "')'"),
         ("2+^%r1", "a constant"),
         ("1 ? 2^", "':'"),
         ("(" * 32 + "^(1", "too deeply"),

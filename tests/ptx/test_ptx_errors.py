@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpuwatch.errors import UserError
-from gpuwatch.ptx import parse, parse_fragment, unparse
+from gpuwatch.ptx import check, parse, parse_fragment, unparse
 from gpuwatch.ptx.model import Address, Immediate, Instruction, Register, Symbol
 
 HEADER = ".version 8.5\n.target sm_86\n.address_size 64\n"
@@ -63,7 +63,7 @@ def refused(text: str, word: str) -> UserError:
     offset = text.index("^")
     broken = text.replace("^", "", 1)
     with pytest.raises(UserError) as caught:
-        parse(broken, "kernel.ptx")
+        check(parse(broken, "kernel.ptx"))
     error = caught.value
     assert error.at is not None
     begin = broken.rfind("\n", 0, offset) + 1
@@ -157,6 +157,7 @@ def survives(text: str) -> None:
     """`text` is refused with a place, or comes out again with all its operands readable."""
     try:
         module = parse(text)
+        check(module)
     except UserError as error:
         assert error.at is not None
         assert 1 <= error.at.line <= text.count("\n") + 1

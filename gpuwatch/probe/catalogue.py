@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpuwatch.errors import UserError
+from gpuwatch.probe.compose import compose
 from gpuwatch.probe.language import near
 from gpuwatch.probe.model import Program
 from gpuwatch.probe.python_form import parse_python
@@ -37,11 +38,21 @@ def presets() -> list[tuple[int, str, Path]]:
     return [(key, Path(file).stem, home / file) for key, file in enumerate(PRESETS, 1)]
 
 
-def load(name_or_path: str) -> Program:
-    """Reads and verifies a preset, by its name, or a probe file (.py or .toml).
+def load(names: str) -> Program:
+    """Reads and verifies a preset, by its name, or a probe file (.py or .toml), or several with
+    commas between them, as one program.
 
     Raises UserError for what cannot be found or read, and for every mistake in it.
     """
+    if "," in names and not Path(names).exists():
+        parts = [part.strip() for part in names.split(",") if part.strip()]
+        program = compose([_load(part) for part in parts])
+        verify(program)
+        return program
+    return _load(names)
+
+
+def _load(name_or_path: str) -> Program:
     named = {name: path for _, name, path in presets()}
     path = named.get(name_or_path, Path(name_or_path))
     if path.suffix not in FORMS:

@@ -146,6 +146,11 @@ def layout_of(fields: Iterable[Field]) -> tuple[tuple[int, ...], int]:
 BUCKET_BYTES = 8
 
 
-def default_size(kind: MapType, fields: Iterable[Field]) -> int:
-    """Bytes of a record where the map does not say: those of its fields; of a bucket, a u64."""
-    return BUCKET_BYTES if kind == "hist" else record_bytes(fields)
+def default_size(kind: MapType, fields: tuple[Field, ...]) -> int:
+    """Bytes of a record where the map does not say: those of its fields; of a bucket, a u64. A
+    reduced record is padded, so that each keeps its fields aligned."""
+    if kind == "hist":
+        return BUCKET_BYTES
+    size = record_bytes(fields)
+    widest = max((TYPE_BYTES[field.type] for field in fields), default=1)
+    return -(-size // widest) * widest if kind == "reduce" else size

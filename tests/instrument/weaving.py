@@ -9,10 +9,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwatch.device.base import KernelImage
+from gpuwatch.device.base import KernelImage, LoadedKernel
 from gpuwatch.device.sim import open_sim
 from gpuwatch.instrument import lay_out, weave
-from gpuwatch.instrument.model import Woven
+from gpuwatch.instrument.model import MapLayout, Woven
 from gpuwatch.launch.model import Dim3, Launch, Relocation
 from gpuwatch.probe.model import Program
 from gpuwatch.ptx import parse
@@ -90,25 +90,38 @@ def run_plain(text: str, grid: Dim3, block: Dim3, n: int) -> NDArray[np.uint32]:
 
 
 def run(text: str, program: Program, grid: Dim3, block: Dim3, n: int = 0) -> Probed:
-    """Weaves `program` into `k` and launches it plain and probed."""
+    """Weaves `program` into `k` and launches it plain and probed; a program with dynamic maps
+    twice, first to count. Device memory behind a map or buffer that changed is an error."""
     module = parse(text)
     woven = weave(module, "k", program)
-    layout = lay_out(woven, grid, block)
     launch = launch_of(grid, block, n, bool(module.entries()[0].parameters))
     device = open_sim("a10", threads=1)
     image = KernelImage("k", woven.text, b"", 40, SHARED, woven.pointer_variable)
-    probed = device.load(image, launch, layout.buffers)
+    saved: dict[str, NDArray[np.uint32]] = {}
     try:
-        probed.run()
-        output = probed.read_buffers()[0].view(np.uint32)
-        maps, counts = {}, {}
-        for place in layout.places:
-            saves = probed.read_map(place.counts).view(np.uint32).copy()
-            records = probed.read_map(place.records).copy()
-            counts[place.map.name] = saves
-            maps[place.map.name] = decode(place.map, place.slots, records, saves)
+        for _ in range(2 if any(map_.dynamic for map_ in program.maps) else 1):
+            layout = lay_out(woven, grid, block, sm_count=device.info.sm_count, counts=saved)
+            probed = device.load(image, launch, layout.buffers, layout.fixed)
+            probed.run()
+            output = probed.read_buffers()[0].view(np.uint32)
+            maps, saved = read_maps(probed, layout)
+            probed.close()
         plain = run_plain(text, grid, block, n)
-        return Probed(woven, plain, output, maps, counts, device.info.sm_count, layout.warps)
+        return Probed(woven, plain, output, maps, saved, device.info.sm_count, layout.warps)
     finally:
-        probed.close()
         device.close()
+
+
+def read_maps(
+    probed: LoadedKernel, layout: MapLayout
+) -> tuple[dict[str, Decoded], dict[str, NDArray[np.uint32]]]:
+    """Records and save counts of each map after a launch."""
+    maps, counts = {}, {}
+    for place in layout.places:
+        saves = probed.read_map(place.counts).view(np.uint32).copy()
+        records = probed.read_map(place.records).copy()
+        offsets = layout.fixed.get(place.offsets)
+        bounds = None if offsets is None else offsets.view(np.uint64)
+        counts[place.map.name] = saves
+        maps[place.map.name] = decode(place.map, place.slots, records, saves, bounds, place.absent)
+    return maps, counts

@@ -29,7 +29,8 @@ class UserError(Exception):
     """Something that the user can mend.
 
     `message` says what is wrong, `hint` what to do about it, `status` is the exit status:
-    2 for bad input, 1 for a fault while running.
+    2 for bad input, 1 for a fault while running. After a `fatal` one the process can do no more
+    with its device, not even free what it holds there: it has to end.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class UserError(Exception):
         at: Location | None = None,
         detail: str = "",
         status: int = 2,
+        fatal: bool = False,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -47,6 +49,7 @@ class UserError(Exception):
         self.at = at
         self.detail = detail
         self.status = status
+        self.fatal = fatal
 
     def render(self) -> str:
         """The message as plain text: place, message, source line with caret, detail, hint."""
@@ -71,8 +74,10 @@ class UserError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickles with all its parts, so that it crosses from the worker process whole."""
-        return (_restore, (self.message, self.hint, self.at, self.detail, self.status))
+        return (_restore, (self.message, self.hint, self.at, self.detail, self.status, self.fatal))
 
 
-def _restore(message: str, hint: str, at: Location | None, detail: str, status: int) -> UserError:
-    return UserError(message, hint=hint, at=at, detail=detail, status=status)
+def _restore(
+    message: str, hint: str, at: Location | None, detail: str, status: int, fatal: bool
+) -> UserError:
+    return UserError(message, hint=hint, at=at, detail=detail, status=status, fatal=fatal)

@@ -61,7 +61,27 @@ def source_parser(command: str) -> argparse.ArgumentParser:
     add("-d", "--device", default="auto", help="auto, sim, sim:a10, sim:h200, sim:t4, cuda, cuda:N")
     add("--cuda-home", metavar="DIR", help="a CUDA toolkit to take nvcc and ptxas from")
     add("--nvcc-flags", metavar="FLAGS", default="", help="further flags: --nvcc-flags=-DTILE=16")
-    add("--timeout", type=_seconds, default=10.0, metavar="S", help="longest launch (default 10 s)")
+    add(
+        "--timeout",
+        type=_above_zero,
+        default=10.0,
+        metavar="S",
+        help="longest launch (default 10 s)",
+    )
+    add(
+        "--plain-every",
+        type=_positive,
+        default=16,
+        metavar="N",
+        help="on a GPU, time a plain launch after every N probed ones (default 16)",
+    )
+    add(
+        "--max-rate",
+        type=_above_zero,
+        default=0.0,
+        metavar="N",
+        help="most launches a second on a GPU",
+    )
     add(
         "--map-limit",
         type=_bytes,
@@ -111,6 +131,8 @@ def options_of(given: argparse.Namespace) -> Options:
         nvcc_flags=_split_flags(given.nvcc_flags),
         cuda_home=given.cuda_home,
         timeout=given.timeout,
+        plain_every=given.plain_every,
+        max_rate=given.max_rate,
         map_limit=given.map_limit,
     )
 
@@ -136,14 +158,14 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _seconds(text: str) -> float:
+def _above_zero(text: str) -> float:
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number
 
 
 def _bytes(text: str) -> int:

@@ -56,6 +56,95 @@ class RunResult:
     """What the kernel printed, where the device gathers it (the simulator)."""
 
 
+@dataclass(frozen=True, slots=True)
+class FieldPlace:
+    """Byte offset of a field in its record, and its bytes: 4 or 8, unsigned."""
+
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """Which records a GPU sums up by itself after every launch: those of one map.
+
+    `records`, `counts` and `offsets` (-1 for none) are map buffers. `start`, `elapsed` and `sm`
+    are None where the records have no such field.
+    """
+
+    records: int
+    counts: int
+    offsets: int
+    slots: int
+    size: int
+    capacity: int
+    start: FieldPlace | None
+    elapsed: FieldPlace | None
+    sm: FieldPlace | None
+
+
+@dataclass(slots=True)
+class Reduced:
+    """Sums over `launches` launches, made on the device; cycles are those of each SM's clock.
+
+    `histogram` counts elapsed cycles in 1024 buckets: below 16 one for each value, above 16 to
+    the octave. `sm_sum`, `sm_span`, `sm_records` and `sm_launches` are per SM: its records'
+    elapsed cycles, its spans from first start to last end, its records, and the launches in
+    which it had any.
+    """
+
+    launches: int
+    records: int
+    missing: int
+    dropped: int
+    elapsed_sum: int
+    elapsed_min: int
+    elapsed_max: int
+    histogram: NDArray[np.int64]
+    sm_sum: NDArray[np.int64]
+    sm_span: NDArray[np.int64]
+    sm_records: NDArray[np.int64]
+    sm_launches: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Launches of a pipeline that have ended since the last batch.
+
+    `probed` and `plain` are seconds of those that were timed. `fresh` says whether `read_map`
+    now gives another launch's records.
+    """
+
+    launches: int
+    probed: tuple[float, ...]
+    plain: tuple[float, ...]
+    fresh: bool
+
+
+class Pipeline(Protocol):
+    """Launches one after the other without waiting; each is reduced on the device."""
+
+    def advance(self, until: float) -> Batch:
+        """Launches until `time.monotonic()` reaches `until` and the newest records are there.
+
+        Raises UserError (status 1) on a fault of the kernel, or when a launch does not end.
+        """
+
+    def reduced(self) -> Reduced:
+        """The sums since the last reset, up to the launch whose records were copied last."""
+
+    def reset(self) -> None:
+        """Sums begin at zero again."""
+
+    def settle(self) -> None:
+        """Waits until every launch has ended, before other kernels use the same buffers."""
+
+    def read_map(self, index: int) -> NDArray[np.uint8]:
+        """Bytes of map buffer `index` of the launch last copied; valid until the next batch."""
+
+    def close(self) -> None: ...
+
+
 class LoadedKernel(Protocol):
     """A kernel bound to one launch and to map buffers of its own."""
 
@@ -101,6 +190,23 @@ class Device(Protocol):
 
         A launch finds them zeroed, but for those in `fixed`, which hold these bytes and which
         the kernel only reads.
+        """
+
+    def pipeline(
+        self,
+        probed: LoadedKernel,
+        plain: LoadedKernel,
+        reduction: Reduction,
+        cubin: bytes,
+        *,
+        plain_every: int,
+        max_rate: float,
+    ) -> Pipeline | None:
+        """Launches `probed` back to back, reducing each launch on the device, with one plain
+        launch in `plain_every`; None where a device is launched one by one.
+
+        `cubin` is the compiled reduction kernel of a GPU; `max_rate` is in launches a second, 0
+        for no limit.
         """
 
     def close(self) -> None: ...

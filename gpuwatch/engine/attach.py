@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwatch.device.base import Device, KernelImage, LoadedKernel, RunResult
+from gpuwatch.device.base import Device, KernelImage, LoadedKernel, Pipeline, RunResult
 from gpuwatch.engine.program import WatchedProgram
+from gpuwatch.engine.rates import Times
+from gpuwatch.engine.readings import main_place
+from gpuwatch.engine.reduction import reduction_cubin, reduction_of
 from gpuwatch.instrument import lay_out, weave
 from gpuwatch.instrument.model import MapLayout, Woven
 from gpuwatch.launch import Launch
@@ -22,8 +23,6 @@ _WARM_UP = 20
 """Launches on a GPU before times count: clocks rise, caches fill."""
 _PAIRS = 20
 """Plain and probed launches in turn on a GPU, so that the first ratio is of like with like."""
-_REMEMBERED = 101
-"""Launches whose kernel times the medians are taken over."""
 
 
 @dataclass(slots=True)
@@ -36,12 +35,7 @@ class Runner:
     """Of the last launch of the warm-up."""
     last: RunResult | None = None
     """Result of that launch."""
-    times: deque[float] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
-
-    @property
-    def seconds(self) -> float:
-        """Median of the kernel times that count."""
-        return statistics.median(self.times)
+    times: Times = field(default_factory=Times)
 
     def warm_up(self, modelled: bool) -> None:
         """On a GPU, launches until clocks and caches are steady; a modelled device needs none."""
@@ -50,7 +44,7 @@ class Runner:
             result = self.loaded.run()
             self.wall_seconds = time.monotonic() - begun
         self.last = result
-        self.times.append(result.kernel_seconds)
+        self.times.add([result.kernel_seconds])
 
 
 @dataclass(slots=True)
@@ -69,6 +63,13 @@ class ProbedKernel:
     woven: Woven
     layout: MapLayout
     outputs_identical: bool
+    pipeline: Pipeline | None = None
+    """Where the device launches back to back and sums up every launch by itself."""
+
+    def close(self) -> None:
+        if self.pipeline is not None:
+            self.pipeline.close()
+        self.runner.loaded.close()
 
 
 def load_plain(watched: WatchedProgram, device: Device, mangled: str) -> PlainKernel:
@@ -93,20 +94,32 @@ def load_probed(
     same = all(np.array_equal(a, b) for a, b in zip(plain.outputs, outputs, strict=True))
     if not device.info.modelled:
         _time_in_turn(plain.runner, runner)
-    return ProbedKernel(runner, program, woven, layout, same)
+    probed = ProbedKernel(runner, program, woven, layout, same)
+    if not device.info.modelled:
+        probed.pipeline = _pipeline(watched, device, plain, probed)
+    return probed
+
+
+def _pipeline(
+    watched: WatchedProgram, device: Device, plain: PlainKernel, probed: ProbedKernel
+) -> Pipeline | None:
+    options = watched.options
+    return device.pipeline(
+        probed.runner.loaded,
+        plain.runner.loaded,
+        reduction_of(main_place(probed.layout)),
+        reduction_cubin(watched.toolchain, watched.arch),
+        plain_every=options.plain_every,
+        max_rate=options.max_rate,
+    )
 
 
 def _time_in_turn(plain: Runner, probed: Runner) -> None:
     plain.times.clear()
     probed.times.clear()
     for _ in range(_PAIRS):
-        time_pair(plain, probed, probed.loaded.run())
-
-
-def time_pair(plain: Runner, probed: Runner, result: RunResult) -> None:
-    """Counts the probed launch that just gave `result`, together with a plain one after it."""
-    probed.times.append(result.kernel_seconds)
-    plain.times.append(plain.loaded.run().kernel_seconds)
+        probed.times.add([probed.loaded.run().kernel_seconds])
+        plain.times.add([plain.loaded.run().kernel_seconds])
 
 
 def _load(

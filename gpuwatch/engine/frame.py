@@ -9,7 +9,7 @@ from gpuwatch.analysis.maps import MapFigures
 from gpuwatch.analysis.occupancy import SmColumns
 from gpuwatch.analysis.spread import Spread as Spread
 from gpuwatch.analysis.warps import WarpColumns
-from gpuwatch.device.base import DeviceInfo
+from gpuwatch.device.base import DeviceInfo, Reduced
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Dim3
 
@@ -49,6 +49,15 @@ class Frame:
     elapsed: Spread | None
     warps_table: WarpColumns | None
     sms: SmColumns | None
+    ratio_spread: float | None = None
+    """Half the interquartile range of probed over plain, of launches made in turn."""
+    spills_plain: int = 0
+    """Bytes of spill stores."""
+    spills_probed: int = 0
+    resident_plain: int = 0
+    """Resident blocks per SM of the plain build."""
+    reduced: Reduced | None = None
+    """Sums over every launch since the last reset, where the device makes them."""
     maps: tuple[MapFigures, ...] = ()
     """Every map of the probe."""
     thread_instructions: int | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 DEFAULT_MAP_LIMIT = 1 << 30
 
 
@@ -22,5 +21,9 @@ class Options:
     nvcc_flags: tuple[str, ...] = ()
     cuda_home: str | None = None
     timeout: float = 10.0
+    plain_every: int = 16
+    """On a GPU one probed launch in so many is followed by a plain one, and both are timed."""
+    max_rate: float = 0.0
+    """Most launches a second on a GPU; 0 for no limit."""
     map_limit: int = DEFAULT_MAP_LIMIT
     """Most bytes that a probe's maps may take."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuwatch.analysis.maps import MapFigures, all_figures, columns_of, hist_buckets, site_rows
 from gpuwatch.analysis.occupancy import SmColumns, sm_columns
@@ -19,7 +21,7 @@ from gpuwatch.analysis.warps import (
     is_timed,
     warp_columns,
 )
-from gpuwatch.device.base import DeviceInfo, LoadedKernel
+from gpuwatch.device.base import DeviceInfo
 from gpuwatch.instrument.model import MapLayout, MapPlace, Site
 from gpuwatch.launch import Launch
 from gpuwatch.probe.model import Program, Save
@@ -41,6 +43,12 @@ class Reading:
     maps: tuple[MapFigures, ...] = ()
 
 
+class MapSource(Protocol):
+    """Whatever gives the bytes of map buffers after a launch."""
+
+    def read_map(self, index: int) -> NDArray[np.uint8]: ...
+
+
 class MapReader:
     """Reads the maps of a probed kernel after each launch.
 
@@ -56,16 +64,16 @@ class MapReader:
         self._always = always_saved(program)
         self._layout = layout
         self._labels = [(site.source_line, site.opcode, site.function) for site in sites]
-        self._main = _main_place(layout)
+        self._main = main_place(layout)
         self._shape = Shape(
             launch.threads_per_block, launch.warps_per_block, max(self._main.divisor, 1)
         )
         self._accumulated = Accumulated(launch.warps)
-        self._loaded: LoadedKernel | None = None
+        self._loaded: MapSource | None = None
         self._decoded: Decoded | None = None
         self._intervals: Intervals | None = None
 
-    def observe(self, loaded: LoadedKernel) -> None:
+    def observe(self, loaded: MapSource) -> None:
         """Decodes the launch that just ran and adds it to the sums."""
         self._loaded = loaded
         self._decoded = self._decode(self._main, loaded)
@@ -98,7 +106,7 @@ class MapReader:
             self._fill(result, self._decoded, self._intervals)
         return result
 
-    def _decode(self, place: MapPlace, loaded: LoadedKernel) -> Decoded:
+    def _decode(self, place: MapPlace, loaded: MapSource) -> Decoded:
         counts = loaded.read_map(place.counts).view(np.uint32)
         records = loaded.read_map(place.records)
         offsets = self._layout.fixed.get(place.offsets)
@@ -163,7 +171,8 @@ def always_saved(program: Program) -> frozenset[str]:
     )
 
 
-def _main_place(layout: MapLayout) -> MapPlace:
+def main_place(layout: MapLayout) -> MapPlace:
+    """The map that a reader takes cycles from. A program has at least one map."""
     for place in layout.places:
         timed = is_timed(tuple(field.name for field in place.map.fields))
         if timed and place.map.type == "array":

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 
 from gpuwatch.device import open_device
-from gpuwatch.device.base import DeviceInfo, RunResult
+from gpuwatch.device.base import DeviceInfo, Pipeline
 from gpuwatch.engine.attach import (
     PlainKernel,
     ProbedKernel,
     load_plain,
     load_probed,
-    time_pair,
 )
 from gpuwatch.engine.frame import Frame, KernelChoice
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.program import Progress, WatchedProgram
+from gpuwatch.engine.rates import LaunchRate
 from gpuwatch.engine.readings import MapReader
 from gpuwatch.probe import load
 
-_PLAIN_EVERY = 16
-"""On a GPU one launch in so many is plain, so that the ratio is of like with like."""
-_RATE_WINDOW = 64
+_STEP_SECONDS = 1 / 60
+"""How long a step of a device that launches back to back goes on: a frame's time."""
 
 
 class Session:
@@ -78,6 +76,7 @@ class Session:
         if probe is not None or not name:
             name = probe or self._options.probe
         key = (mangled, name)
+        self._settle()
         new = key not in self._probeds
         if new:
             self._attach(mangled, name)
@@ -86,26 +85,47 @@ class Session:
         if new:
             self._count_first()
 
-    def step(self) -> RunResult:
-        """One probed launch (and now and then a plain one), its records decoded."""
+    def step(self) -> None:
+        """One probed launch, or those of a frame's time on a device that launches back to back;
+        the newest one's records are read."""
         begun = time.monotonic()
         probed = self._probeds[self._selected]
+        if probed.pipeline is None:
+            launches = self._launch_once(probed)
+        else:
+            launches = self._launch_many(probed, probed.pipeline, begun + _STEP_SECONDS)
+        self._launches += launches
+        now = time.monotonic()
+        self._rate.add(now, launches, now - begun)
+
+    def _launch_once(self, probed: ProbedKernel) -> int:
         result = probed.runner.loaded.run()
         self._readers[self._selected].observe(probed.runner.loaded)
-        self._launches += 1
         self._instructions = result.thread_instructions
-        if not self.info.modelled and self._launches % _PLAIN_EVERY == 0:
-            time_pair(self._plains[self._selected[0]].runner, probed.runner, result)
-        now = time.monotonic()
-        self._walls.append(now - begun)
-        self._ends.append(now)
-        return result
+        return 1
+
+    def _launch_many(self, probed: ProbedKernel, pipeline: Pipeline, until: float) -> int:
+        batch = pipeline.advance(until)
+        probed.runner.times.add(batch.probed)
+        self._plains[self._selected[0]].runner.times.add(batch.plain)
+        if batch.fresh:
+            self._readers[self._selected].observe(pipeline)
+        return batch.launches
+
+    def _settle(self) -> None:
+        """Ends the launches that are under way: what comes next uses the same buffers."""
+        current = self._probeds.get(self._selected)
+        if current is not None and current.pipeline is not None:
+            current.pipeline.settle()
 
     def reset(self) -> None:
         """Forgets what was accumulated over launches."""
         self._reset_rates()
         if self._selected in self._readers:
             self._readers[self._selected].reset()
+            pipeline = self._probeds[self._selected].pipeline
+            if pipeline is not None:
+                pipeline.reset()
 
     def frame(self) -> Frame:
         """Everything a screen shows. Raises RuntimeError before the first step."""
@@ -124,7 +144,7 @@ class Session:
             block=launch.block,
             shared_bytes=launch.shared_bytes + plain.runner.assembled.shared_bytes,
             launches=self._launches,
-            launches_per_second=self._rate(),
+            launches_per_second=self._rate.per_second,
             blocks=launch.blocks,
             warps=launch.warps,
             records=reading.records,
@@ -133,9 +153,14 @@ class Session:
             outputs_identical=probed.outputs_identical,
             registers_plain=plain.runner.assembled.registers,
             registers_probed=probed.runner.assembled.registers,
-            seconds_plain=plain.runner.seconds,
-            seconds_probed=probed.runner.seconds,
-            wall_seconds_per_launch=sum(self._walls) / len(self._walls),
+            seconds_plain=plain.runner.times.median,
+            seconds_probed=probed.runner.times.median,
+            ratio_spread=probed.runner.times.ratio_spread(plain.runner.times),
+            spills_plain=plain.runner.assembled.spill_store_bytes,
+            spills_probed=probed.runner.assembled.spill_store_bytes,
+            resident_plain=plain.runner.loaded.resident_blocks,
+            reduced=None if probed.pipeline is None else probed.pipeline.reduced(),
+            wall_seconds_per_launch=self._rate.wall_seconds,
             resident_blocks=probed.runner.loaded.resident_blocks,
             running_cycles_mean=reading.running_mean,
             idle_cycles_mean=reading.idle_mean,
@@ -151,7 +176,7 @@ class Session:
     def close(self) -> None:
         """Frees the kernels and the device."""
         for probed in self._probeds.values():
-            probed.runner.loaded.close()
+            probed.close()
         for plain in self._plains.values():
             plain.runner.loaded.close()
         self._probeds, self._plains = {}, {}
@@ -176,18 +201,11 @@ class Session:
         self._readers[self._selected].observe(runner.loaded)
         self._launches = 1
         self._instructions = runner.last.thread_instructions if runner.last else None
-        self._walls.append(runner.wall_seconds)
-        self._ends.append(time.monotonic())
+        self._rate.add(time.monotonic(), 1, runner.wall_seconds)
 
     def _reset_rates(self) -> None:
         self._launches = 0
-        self._walls: deque[float] = deque(maxlen=_RATE_WINDOW)
-        self._ends: deque[float] = deque(maxlen=_RATE_WINDOW)
-
-    def _rate(self) -> float:
-        if len(self._ends) < 2:
-            return 1.0 / self._walls[-1]
-        return (len(self._ends) - 1) / (self._ends[-1] - self._ends[0])
+        self._rate = LaunchRate()
 
     def _notes(self, plain: PlainKernel, probed: ProbedKernel) -> tuple[str, ...]:
         notes = [self._device_note] if self._device_note else []

@@ -108,7 +108,7 @@ def test_doctor_finds_what_the_simulator_needs() -> None:
         (("report", "gemm", "-d", "tpu"), 2, "the forms are"),
         (("report", "gemm", "-d", "sim:tpu"), 2, "tpu"),
         (("report", "gemm", "-n", "0"), 2, "at least 1"),
-        (("report", "gemm", "--timeout", "nan"), 2, "seconds above 0"),
+        (("report", "gemm", "--timeout", "nan"), 2, "number above 0"),
         (("report", "gemm", "--nvcc-flags=-DX='", "-d", "sim"), 2, "close every quote"),
         ((), 2, "SOURCE"),
     ],

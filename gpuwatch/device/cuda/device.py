@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwatch.device.base import DeviceInfo, KernelImage
+from gpuwatch.device.base import DeviceInfo, KernelImage, LoadedKernel, Reduction
 from gpuwatch.device.cuda.driver import import_pycuda
-from gpuwatch.device.cuda.kernel import CudaKernel
-from gpuwatch.device.cuda.memory import LaunchMemory, MapMemory
+from gpuwatch.device.cuda.kernel import CudaKernel, fault
+from gpuwatch.device.cuda.memory import LaunchMemory
+from gpuwatch.device.cuda.module import DriverError
+from gpuwatch.device.cuda.pipeline import CudaPipeline
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import DeviceAnswers, Launch
 
@@ -28,7 +30,7 @@ class CudaDevice:
         self._context.push()
         # PyCUDA aborts the process when a context is still pushed at its end.
         atexit.register(self._leave)
-        self._memory: tuple[Launch, LaunchMemory] | None = None
+        self._memories: list[LaunchMemory] = []
         self._answers = _answers(driver, self._handle)
         major, minor = self._handle.compute_capability()
         self._info = DeviceInfo(
@@ -62,10 +64,13 @@ class CudaDevice:
         Raises UserError (status 1) when the driver refuses the module or memory runs out.
         """
         try:
-            memory = self._memory_of(launch)
-            maps = MapMemory(self._driver, map_buffers, fixed or {})
-            return CudaKernel(self._driver, image, launch, memory, maps, self._timeout)
-        except self._driver.MemoryError as problem:
+            memory = self._memory_of(launch, image)
+            return CudaKernel(
+                self._driver, image, launch, memory, map_buffers, fixed or {}, self._timeout
+            )
+        except (self._driver.Error, DriverError) as problem:
+            if not _no_memory(problem):
+                raise fault(launch, problem) from problem
             raise UserError(
                 f"the GPU has no memory left for {launch.kernel}",
                 detail=f"{sum(map_buffers):,} bytes of maps, "
@@ -74,10 +79,34 @@ class CudaDevice:
                 status=1,
             ) from problem
 
+    def pipeline(
+        self,
+        probed: LoadedKernel,
+        plain: LoadedKernel,
+        reduction: Reduction,
+        cubin: bytes,
+        *,
+        plain_every: int,
+        max_rate: float,
+    ) -> CudaPipeline:
+        """`probed` and `plain` are kernels that this device loaded for one launch; `cubin` is
+        the compiled `reduction.SOURCE`."""
+        if not isinstance(probed, CudaKernel) or not isinstance(plain, CudaKernel):
+            raise TypeError("a pipeline launches kernels of this device")
+        return CudaPipeline(
+            probed,
+            plain,
+            reduction,
+            cubin,
+            self._info.sm_count,
+            plain_every=plain_every,
+            max_rate=max_rate,
+        )
+
     def close(self) -> None:
-        if self._memory is not None:
-            self._memory[1].close()
-            self._memory = None
+        for memory in self._memories:
+            memory.close()
+        self._memories = []
         atexit.unregister(self._leave)
         self._leave()
 
@@ -85,12 +114,12 @@ class CudaDevice:
         self._context.pop()
         self._context.detach()
 
-    def _memory_of(self, launch: Launch) -> LaunchMemory:
-        if self._memory is None or self._memory[0] is not launch:
-            if self._memory is not None:
-                self._memory[1].close()
-            self._memory = (launch, LaunchMemory(self._driver, launch))
-        return self._memory[1]
+    def _memory_of(self, launch: Launch, image: KernelImage) -> LaunchMemory:
+        for memory in self._memories:
+            if memory.launch is launch:
+                return memory
+        self._memories.append(LaunchMemory(self._driver, launch, image.ptx))
+        return self._memories[-1]
 
 
 def open_cuda(index: int = 0, timeout: float = 10.0) -> CudaDevice:
@@ -113,6 +142,10 @@ def open_cuda(index: int = 0, timeout: float = 10.0) -> CudaDevice:
             detail=str(problem),
             hint="another process may hold it exclusively: see nvidia-smi",
         ) from problem
+
+
+def _no_memory(problem: Exception) -> bool:
+    return "out of memory" in str(problem)
 
 
 def _answers(driver: Any, handle: Any) -> DeviceAnswers:

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwatch.launch.model import Launch
+from gpuwatch.ptx import parse
+from gpuwatch.ptx.pointers import parameters_read_through
 
 _ALIGN = 256
 
@@ -26,39 +28,50 @@ class LaunchMemory:
     """The launch's buffers on the device, shared by the plain and the probed kernel.
 
     A pristine copy of every buffer stays on the device; `restore` copies back those that a
-    launch was seen to change, so that kernels which update in place start from the same inputs.
+    launch was seen to change and may read, so that kernels which update in place start from the
+    same inputs. `ptx` is the plain kernel's module.
     """
 
-    def __init__(self, driver: Any, launch: Launch) -> None:
+    def __init__(self, driver: Any, launch: Launch, ptx: str) -> None:
         self._driver = driver
-        self._launch = launch
+        self.launch = launch
         self._work = [driver.mem_alloc(max(b.nbytes, 1)) for b in launch.buffers]
         self._first = [driver.mem_alloc(max(b.nbytes, 1)) for b in launch.buffers]
-        for work, first, contents in zip(self._work, self._first, launch.buffers, strict=True):
+        addresses = [int(work) for work in self._work]
+        relocations = launch.buffer_relocations
+        self._contents = [
+            relocations[index].written(contents, addresses) if index in relocations else contents
+            for index, contents in enumerate(launch.buffers)
+        ]
+        """The buffers' first contents with device addresses in them."""
+        for work, first, contents in zip(self._work, self._first, self._contents, strict=True):
             if contents.nbytes:
                 driver.memcpy_htod(first, contents)
                 driver.memcpy_dtod(work, first, contents.nbytes)
+        self._read = _buffers_read(launch, ptx)
         self._changed: set[int] = set(range(len(launch.buffers)))
         """Buffers to restore: all of them, until a launch's results were compared once."""
 
     def parameters(self) -> bytes:
         """The parameter block with the buffers' device addresses filled in."""
-        block = bytearray(self._launch.parameters)
-        for place in self._launch.relocations:
+        block = bytearray(self.launch.parameters)
+        for place in self.launch.relocations:
             address = int(self._work[place.buffer]) + place.addend
             block[place.offset : place.offset + 8] = address.to_bytes(8, "little")
         return bytes(block)
 
-    def restore(self, stream: Any) -> None:
-        for index in self._changed:
-            size = self._launch.buffers[index].nbytes
+    def restore(self, stream: Any, *, everything: bool = False) -> None:
+        """Copies back what a launch may have changed and the next may read; `everything` also
+        takes back what is only written, so that results cannot be another kernel's."""
+        for index in self._changed if everything else self._changed & self._read:
+            size = self.launch.buffers[index].nbytes
             if size:
                 self._driver.memcpy_dtod_async(self._work[index], self._first[index], size, stream)
 
     def read(self) -> list[NDArray[np.uint8]]:
         """Contents of every buffer now; learns from them which ones the kernel writes."""
         contents = []
-        for work, first in zip(self._work, self._launch.buffers, strict=True):
+        for work, first in zip(self._work, self.launch.buffers, strict=True):
             now = np.empty(first.nbytes, np.uint8)
             if first.nbytes:
                 self._driver.memcpy_dtoh(now, work)
@@ -73,7 +86,7 @@ class LaunchMemory:
         contents = self.read()
         self._changed = {
             index
-            for index, (now, first) in enumerate(zip(contents, self._launch.buffers, strict=True))
+            for index, (now, first) in enumerate(zip(contents, self.launch.buffers, strict=True))
             if not np.array_equal(now, first)
         }
 
@@ -101,7 +114,23 @@ class MapMemory:
         for index, contents in fixed.items():
             if contents.nbytes and self._base is not None:
                 driver.memcpy_htod(int(self._base) + placed[index], contents)
-        self._host = [driver.pagelocked_empty(max(size, 1), np.uint8) for size in sizes]
+        self._host: dict[int, NDArray[np.uint8]] = {}
+
+    @property
+    def cleared_bytes(self) -> int:
+        """Bytes from buffer 0 on that launches write: all buffers but the fixed ones."""
+        return self._cleared
+
+    def address(self, index: int) -> int:
+        """Device address of buffer `index`."""
+        if self._base is None:
+            raise IndexError("there are no map buffers")
+        return int(self._base) + self._offsets[index]
+
+    def part(self, copy: NDArray[np.uint8], index: int) -> NDArray[np.uint8]:
+        """Buffer `index` in a copy of the `cleared_bytes`."""
+        at = self._offsets[index]
+        return copy[at : at + self._sizes[index]]
 
     def addresses(self) -> bytes:
         """Device addresses of the buffers as packed u64."""
@@ -117,7 +146,9 @@ class MapMemory:
     def read(self, index: int) -> NDArray[np.uint8]:
         """Bytes of buffer `index` in pinned memory, valid until the next read of it."""
         size = self._sizes[index]
-        host: NDArray[np.uint8] = self._host[index]
+        if index not in self._host:
+            self._host[index] = self._driver.pagelocked_empty(max(size, 1), np.uint8)
+        host = self._host[index]
         if size and self._base is not None:
             self._driver.memcpy_dtoh(host[:size], int(self._base) + self._offsets[index])
         return host[:size]
@@ -126,4 +157,20 @@ class MapMemory:
         if self._base is not None:
             self._base.free()
             self._base = None
-        self._host = []
+        self._host = {}
+
+
+def _buffers_read(launch: Launch, ptx: str) -> set[int]:
+    """Buffers that the kernel may read: all of them where its PTX does not tell."""
+    module = parse(ptx)
+    function = next(one for one in module.entries() if one.name == launch.kernel)
+    names = parameters_read_through(function)
+    everything = set(range(len(launch.buffers)))
+    if names is None or not launch.slots:
+        return everything
+    read = set()
+    for place in launch.relocations:
+        slot = max((s for s in launch.slots if s.offset <= place.offset), key=lambda s: s.offset)
+        if slot.name in names:
+            read.add(place.buffer)
+    return read

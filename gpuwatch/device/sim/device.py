@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwatch.device.base import DeviceInfo, KernelImage
+from gpuwatch.device.base import DeviceInfo, KernelImage, LoadedKernel, Reduction
 from gpuwatch.device.sim import profiles
 from gpuwatch.device.sim.kernel import SimKernel
 from gpuwatch.launch.model import DeviceAnswers, Launch
@@ -65,6 +65,19 @@ class SimDevice:
             threads=self._threads,
             timeout=self._timeout,
         )
+
+    def pipeline(
+        self,
+        _probed: LoadedKernel,
+        _plain: LoadedKernel,
+        _reduction: Reduction,
+        _cubin: bytes,
+        *,
+        plain_every: int,  # noqa: ARG002
+        max_rate: float,  # noqa: ARG002
+    ) -> None:
+        """None: its launches are one by one."""
+        return
 
     def close(self) -> None:
         """Nothing is held beyond the kernels."""

@@ -118,9 +118,10 @@ int main() {
     [
         ("return 0;", "launch"),
         ("volatile int *p = 0; *p = 1; k<<<1, 1>>>(); return 0;", "SIG"),
-        ("cudaGraph_t g; cudaGraphCreate(&g, 0); k<<<1, 1>>>(); return 0;", "cudaGraphCreate"),
+        ("cudaArray_t a; return cudaMallocArray(&a, 0, 1, 1, 0);", "cudaMallocArray"),
+        ("k<<<1, 2048>>>(); return 0;", "failed: cudaErrorInvalidConfiguration, block 2048"),
     ],
-    ids=["never launches", "crashes", "missing symbol"],
+    ids=["never launches", "crashes", "refused call", "impossible block"],
 )
 def test_a_program_that_gives_no_launch_is_told(run: Run, body: str, words: str) -> None:
     with pytest.raises(UserError) as caught:

@@ -3,56 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache
 from math import prod
 
 import numpy as np
 import pytest
+from weave_programs import RECORD, counting, recording
 from weaving import Probed, kernel, run
 
 from gpuwatch.launch.model import Dim3
 from gpuwatch.probe import parse_python, parse_toml
-from gpuwatch.probe.model import Program
 
-COUNT = """\
-import gpuwatch.language as gl
-from gpuwatch import Map, probe
-
-
-@Map(level="thread", type="array", size=16, cap=1)
-class counts:
-    number: gl.u32
-    total: gl.u64
-
-
-number: gl.u32 = 0
-total: gl.u64 = 0
-
-
-@probe(pos="{position}", level="thread", before={before})
-def at():
-    number = number + 1
-    total = total + {value}
-
-
-@probe(pos="kernel", level="thread")
-def leave():
-    counts.save(number, total)
-"""
-RECORD = """\
-import gpuwatch.language as gl
-from gpuwatch import Map, probe
-
-
-@Map(level="{level}", type="array", size={size}, cap=64)
-class seen:
-{fields}
-
-
-@probe(pos="{position}", level="{level}", before={before})
-def at():
-    seen.save({values})
-"""
 LOOP = """\
 	.reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %d<4>;
 	and.b32 %r1, %i1, 7; mov.u32 %r2, 0;
@@ -87,23 +47,6 @@ EVEN:
 """Threads from n on leave early; odd ones load, and leave before even ones."""
 SHAPES: list[tuple[Dim3, Dim3]] = [((1, 1, 1), (1, 1, 1)), ((3, 1, 1), (48, 1, 1)),
                                    ((2, 3, 2), (5, 3, 4))]  # fmt: skip
-
-
-@cache
-def counting(position: str, before: bool = True, value: str = "1") -> Program:
-    return parse_python(COUNT.format(position=position, before=before, value=value), "c.py")
-
-
-def recording(
-    position: str, values: dict[str, tuple[str, str]], before: bool = True, level: str = "thread"
-) -> Program:
-    """Saves each named (type, expression) at the position."""
-    fields = "\n".join(f"    {name}: gl.{type_}" for name, (type_, _) in values.items())
-    text = RECORD.format(
-        level=level, size=8 * len(values), fields=fields, position=position, before=before,
-        values=", ".join(value for _, value in values.values()),
-    )  # fmt: skip
-    return parse_python(text, "r.py")
 
 
 def counted(probed: Probed) -> list[int]:

@@ -13,6 +13,7 @@ from gpuwatch.instrument import indices, lower, saves
 from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.scene import Scene
 from gpuwatch.probe.model import Action, Save
+from gpuwatch.probe.walk import saves as saves_of
 
 
 def leave(code: Code, scenes: Sequence[Scene], departed: int) -> None:
@@ -33,22 +34,23 @@ def leave(code: Code, scenes: Sequence[Scene], departed: int) -> None:
 
 
 def _begin(code: Code, scene: Scene) -> tuple[Scene, Sequence[Action], list[str]]:
-    """Lower what comes before the first save, its values included; gives what is left."""
+    """Lower what comes before the first save, its values included; gives what is left. A branch
+    that saves is left too."""
     body = scene.probe.body
     for number, action in enumerate(body):
         if isinstance(action, Save):
             return scene, body[number:], lower.prepare(code, scene, action)
+        if any(saves_of([action])):
+            return scene, body[number:], []
         lower.act(code, scene, [action])
     return scene, (), []
 
 
 def _finish(code: Code, scene: Scene, rest: Sequence[Action], fields: list[str]) -> None:
-    if not rest:
-        return
-    first = rest[0]
-    assert isinstance(first, Save)
-    lower.save(code, scene, first, fields)
-    lower.act(code, scene, rest[1:])
+    if rest and isinstance(rest[0], Save):
+        lower.save(code, scene, rest[0], fields)
+        rest = rest[1:]
+    lower.act(code, scene, rest)
 
 
 def _unless_complete(code: Code, end: str, variable: str, departed: int) -> None:

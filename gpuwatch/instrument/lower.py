@@ -60,8 +60,9 @@ def evaluate(
 def act(code: Code, scene: Scene, actions: Sequence[Action]) -> None:
     """Lower actions in order, for the sampled warps or blocks of the probe; a save is one by each
     lane that comes here."""
-    with _sampled(code, scene):
-        _act(code, scene, actions)
+    if actions:
+        with _sampled(code, scene):
+            _act(code, scene, actions)
 
 
 @contextmanager

@@ -123,9 +123,10 @@ class SimKernel:
 
     def _place_memory(self, image: KernelImage, map_buffers: Sequence[int]) -> None:
         plan = Plan()
-        self._variables = place_variables(plan, self._module)
+        # Buffers first: their addresses, which memory may hold, must be those of the plain kernel.
         buffers = self._launch.buffers
         self._buffers = [plan.take(f"buffer {k}", b.nbytes) for k, b in enumerate(buffers)]
+        self._variables = place_variables(plan, self._module)
         self._maps = [plan.take(f"map {k}", size) for k, size in enumerate(map_buffers)]
         self._pointers = image.pointer_variable
         self._arena = Arena(plan)
@@ -135,9 +136,14 @@ class SimKernel:
         given = np.frombuffer(self._launch.parameters, np.uint8)
         self._parameters[: given.size] = given
         for item in self._launch.relocations:
-            address = self._buffers[item.buffer].address + item.addend
-            place = self._parameters[item.offset : item.offset + 8]
-            place[:] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)
+            self._put_address(item.offset, self._buffers[item.buffer].address + item.addend)
+        for symbol in self._launch.symbol_relocations:
+            place = self._variables[symbol.variable]
+            self._put_address(symbol.offset, place.address + symbol.addend)
+
+    def _put_address(self, offset: int, address: int) -> None:
+        place = self._parameters[offset : offset + 8]
+        place[:] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)
 
     def _fill_launch(self, shared: int) -> None:
         launch, costs = self._launch, self._costs
@@ -166,6 +172,11 @@ class SimKernel:
                 arena.write(place, self._fixed[index])
             else:
                 arena.view(place)[:] = 0
+        self._restore_variables()
+        self._restore_pointers()
+
+    def _restore_variables(self) -> None:
+        arena = self._arena
         for place in self._variables.values():
             arena.view(place)[:] = 0
         fill_variables(arena, self._module, self._variables)
@@ -173,8 +184,18 @@ class SimKernel:
             if name in self._variables:
                 arena.write(self._variables[name], value)
         if self._pointers and self._maps:
-            addresses = np.array([place.address for place in self._maps], np.uint64)
-            arena.write(self._variables[self._pointers], addresses.view(np.uint8))
+            maps = np.array([place.address for place in self._maps], np.uint64)
+            arena.write(self._variables[self._pointers], maps.view(np.uint8))
+
+    def _restore_pointers(self) -> None:
+        """Addresses of buffers into the buffers and variables that held such."""
+        arena, launch = self._arena, self._launch
+        addresses = [place.address for place in self._buffers]
+        for index, pointers in launch.buffer_relocations.items():
+            pointers.write(arena.view(self._buffers[index]), addresses)
+        for name, pointers in launch.global_relocations.items():
+            if name in self._variables:
+                pointers.write(arena.view(self._variables[name]), addresses)
 
     def run(self) -> RunResult:
         self._restore()

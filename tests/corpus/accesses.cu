@@ -90,9 +90,11 @@ __global__ void prefetched(const int *in, int *out)
 {
     const int i = threadIdx.x;
     asm volatile("prefetch.global.L2 [%0];" ::"l"(in + i + 32));
+    int value = -1;
     asm volatile("{ .reg .pred p; .reg .b32 v; setp.lt.s32 p, %2, 40;\n"
                  "@p ld.global.v2.u32 {v, %0}, [%1+8]; }"
-                 : "=r"(out[i]) : "l"(in + 2 * i), "r"(i));
+                 : "+r"(value) : "l"(in + 2 * i), "r"(i));
+    out[i] = value;
 }
 
 int main()

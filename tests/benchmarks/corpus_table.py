@@ -1,0 +1,101 @@
+"""Which kernels of the corpus take which probes.
+
+    python tests/benchmarks/corpus_table.py [-d DEVICE] [-v] [PROGRAM ...]
+
+For each kernel and probe: woven, assembled by ptxas, run, outputs identical bit for bit to the
+plain kernel's, and no record missing or dropped. -v adds a line for each pair that falls short.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
+
+import corpus_harness as corpus
+
+from gpuwatch.errors import UserError
+
+SIGNS = {
+    "broken": "!",
+    "refused": "-",
+    "woven": "w",
+    "assembled": "a",
+    "ran": "X",
+    "identical": "i",
+}
+LEGEND = (
+    "+ identical, all records   i identical, records missing or dropped   X outputs differ\n"
+    "a assembled, does not run   w woven, not assembled   - cannot be woven   ! broken"
+)
+
+
+def pairs_of(program: str, device: str) -> list[corpus.Pair] | str:
+    """All pairs of one program, or why there are none."""
+    try:
+        with corpus.opened(program, device) as session:
+            return [
+                corpus.attempt(session, kernel, mangled, probe)
+                for kernel, mangled in corpus.kernels(session).items()
+                for probe in corpus.probes()
+            ]
+    except UserError as problem:
+        return problem.message
+
+
+def measured(program: str, device: str) -> list[corpus.Pair] | str:
+    """As `pairs_of`, in a process of its own, so that a crash costs one program only."""
+    with ProcessPoolExecutor(1) as pool:
+        try:
+            return pool.submit(pairs_of, program, device).result()
+        except BrokenProcessPool:
+            return "the process crashed"
+
+
+def show(program: str, pairs: list[corpus.Pair], verbose: bool) -> None:
+    print(f"{program}: {corpus.title(program)}")
+    for kernel in dict.fromkeys(pair.kernel for pair in pairs):
+        row = [pair for pair in pairs if pair.kernel == kernel]
+        marks = "".join(f"{'+' if one.good else SIGNS[one.stage]:>4}" for one in row)
+        print(f"  {kernel:<40}{marks}")
+        for one in row if verbose else ():
+            if not one.good:
+                why = one.reason or f"{one.missing} missing, {one.dropped} dropped"
+                print(f"      {one.probe}: {one.stage}: {why}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("-d", "--device", default=corpus.DEVICE)
+    parser.add_argument("-v", "--verbose", action="store_true")
+    parser.add_argument("programs", nargs="*")
+    given = parser.parse_args()
+    print(LEGEND)
+    for column, probe in enumerate(corpus.probes(), 1):
+        print(f"column {column}: {corpus.short(probe)}")
+    every: list[corpus.Pair] = []
+    for program in given.programs or corpus.programs():
+        result = measured(program, given.device)
+        if isinstance(result, str):
+            print(f"{program}: {result}")
+            continue
+        show(program, result, given.verbose)
+        every += result
+    reached = Counter(corpus.STAGES.index(one.stage) for one in every)
+    woven, assembled, ran, same = (
+        sum(n for stage, n in reached.items() if stage >= least) for least in (2, 3, 4, 5)
+    )
+    kernels = len(every) // len(corpus.probes())
+    print(
+        f"{kernels} kernels, {len(every)} pairs: {woven} woven, {assembled} assembled, "
+        f"{ran} run, {same} identical, {sum(one.good for one in every)} with every record"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""What a device answers to the corpus: outputs, records and per-warp counts of each kernel.
+
+    python tests/corpus/answers.py record -d cuda      writes tests/corpus/answers/PROGRAM.json
+    python tests/corpus/answers.py check [-d sim:h200] compares with what was recorded
+
+Both take names of programs; without any, all of the corpus. `check` ends with status 1 when a
+device answers something else. Outputs of kernels that use approximate instructions are recorded
+but not compared, nor are counts that depend on which warp comes first; everything else must be
+equal, bit for bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+import corpus_harness as corpus
+
+from gpuwatch.device import open_device
+from gpuwatch.engine.attach import load_plain, load_probed
+from gpuwatch.engine.program import WatchedProgram
+from gpuwatch.engine.readings import MapReader
+from gpuwatch.errors import UserError
+from gpuwatch.probe import load
+
+FOLDER = corpus.HOME / "answers"
+UNANSWERED = frozenset({"textures"})
+"""Programs whose launches a GPU could not repeat: a texture is no buffer."""
+TIMED = frozenset(
+    {
+        "spin_lock", "last_block", "hand_on", "swap_loop", "wide_swap", "aggregated",
+        "breadth_first_step", "producer_consumer",
+    }
+)  # fmt: skip
+"""Kernels in which who comes first decides how often a warp reads: their counts are not compared."""
+PROBE = str(corpus.HOME / "probes" / "access_counts.py")
+"""Counts global and shared accesses, and their bytes, per warp."""
+
+Answer = dict[str, Any]
+"""Of one kernel: "outputs" (SHA-256 of each buffer, shortened), "exact", "identical", "records",
+"missing", "dropped", and "counts" (by field, one number per warp); or "refused" with the reason."""
+
+
+def answered(program: str, device: str) -> dict[str, Answer]:
+    """The answers of `device`, by kernel. Raises UserError when the program cannot be captured."""
+    return dict(each_answer(program, device))
+
+
+def each_answer(program: str, device: str) -> Iterator[tuple[str, Answer]]:
+    """The kernels of a program with their answers, one by one."""
+    with corpus.opened(program, device) as session:
+        target, _ = open_device(device, corpus.LAUNCH_SECONDS)
+        try:
+            for name, mangled in corpus.kernels(session).items():
+                try:
+                    yield name, _answer(session.program, target, mangled)
+                except UserError as problem:
+                    yield name, {"refused": problem.message}
+        finally:
+            target.close()
+
+
+def _answer(watched: WatchedProgram, device: Any, mangled: str) -> Answer:
+    program = load(PROBE)
+    plain = load_plain(watched, device, mangled)
+    probed = load_probed(watched, device, plain, program)
+    try:
+        sites = probed.woven.sites
+        reader = MapReader(program, probed.layout, sites, plain.launch, device.info)
+        reader.observe(probed.runner.loaded)
+        reading = reader.reading()
+        (figures,) = reading.maps
+        return {
+            "outputs": [hashlib.sha256(one.tobytes()).hexdigest()[:32] for one in plain.outputs],
+            "exact": ".approx" not in _text(watched, mangled),
+            "identical": probed.outputs_identical,
+            "records": reading.records,
+            "missing": reading.missing,
+            "dropped": reading.dropped,
+            "counts": {name: column.tolist() for name, column in figures.columns.items()},
+        }
+    finally:
+        probed.runner.loaded.close()
+        plain.runner.loaded.close()
+
+
+def _text(watched: WatchedProgram, mangled: str) -> str:
+    entry = next(one for one in watched.module.entries() if one.name == mangled)
+    return watched.module.text[entry.start : entry.end]
+
+
+def recorded(program: str) -> dict[str, Answer]:
+    """What was recorded of a program, by kernel; empty where nothing was."""
+    path = FOLDER / f"{program}.json"
+    return json.loads(path.read_text())["kernels"] if path.exists() else {}
+
+
+def differences(name: str, found: Answer, known: Answer) -> list[str]:
+    """In what a kernel's answer differs from the one recorded, a line each."""
+    if "refused" in known or "refused" in found:
+        return []
+    lines = [
+        f"{name}: {key} is {found[key]}, recorded was {known[key]}"
+        for key in ("records", "missing", "dropped", "identical", "counts")
+        if found[key] != known[key] and not (key == "counts" and name in TIMED)
+    ]
+    if not (found["exact"] and known["exact"]):
+        return lines
+    wrong = [k for k, pair in enumerate(zip(found["outputs"], known["outputs"], strict=True))
+             if pair[0] != pair[1]]  # fmt: skip
+    return [*lines, *(f"{name}: buffer {k} differs" for k in wrong)]
+
+
+def _in_own_process(program: str, device: str) -> dict[str, Answer] | str:
+    """As `answered`, or why not; a fault of the device costs this program only."""
+    with ProcessPoolExecutor(1) as pool:
+        try:
+            return pool.submit(answered, program, device).result()
+        except UserError as problem:
+            return problem.message
+        except BrokenProcessPool:
+            return "the process crashed"
+
+
+def _record(program: str, answers: dict[str, Answer], device: str) -> None:
+    FOLDER.mkdir(exist_ok=True)
+    kernels = ",\n".join(
+        f"{json.dumps(name)}: {json.dumps(answer, separators=(',', ':'))}"
+        for name, answer in answers.items()
+    )
+    text = f'{{"device": {json.dumps(device)}, "kernels": {{\n{kernels}\n}}}}\n'
+    (FOLDER / f"{program}.json").write_text(text)
+
+
+def _check(program: str, answers: dict[str, Answer]) -> tuple[int, list[str]]:
+    known = recorded(program)
+    both = [name for name in answers if name in known]
+    compared = [n for n in both if "refused" not in answers[n] and "refused" not in known[n]]
+    lines = [line for name in both for line in differences(name, answers[name], known[name])]
+    return len(compared), lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("what", choices=("record", "check"))
+    parser.add_argument("-d", "--device", default=corpus.DEVICE)
+    parser.add_argument("programs", nargs="*")
+    given = parser.parse_args()
+    total, wrong, failed = 0, 0, 0
+    for program in given.programs or corpus.programs():
+        if program in UNANSWERED:
+            continue
+        answers = _in_own_process(program, given.device)
+        if isinstance(answers, str):
+            print(f"{program}: {answers}", flush=True)
+            failed += 1
+            continue
+        refused = [f"{n}: {a['refused']}" for n, a in answers.items() if "refused" in a]
+        if given.what == "record":
+            _record(program, answers, given.device)
+            compared, lines = len(answers) - len(refused), []
+        else:
+            compared, lines = _check(program, answers)
+        lines += [f"{n}: outputs changed by the probe" for n, a in answers.items()
+                  if not a.get("identical", True)]  # fmt: skip
+        total, wrong = total + compared, wrong + len(lines)
+        print(f"{program}: {compared} kernels {given.what}ed", flush=True)
+        print("".join(f"  {line}\n" for line in (*refused, *lines)), end="", flush=True)
+    print(f"{total} kernels {given.what}ed, {wrong} differences, {failed} programs failed")
+    return 1 if wrong or failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""The corpus: its programs and probes, and what becomes of a kernel with a probe woven in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuwatch.engine.options import Options
+from gpuwatch.engine.session import Session
+from gpuwatch.errors import UserError
+from gpuwatch.instrument import weave
+from gpuwatch.probe import load
+from gpuwatch.probe.catalogue import presets
+from gpuwatch.toolchain import assemble
+
+HOME = Path(__file__).parent
+DEVICE = "sim:h200"
+"""Capability 9.0, as the GPU that the recorded answers come from."""
+LAUNCH_SECONDS = 5.0
+
+STAGES = ("broken", "refused", "woven", "assembled", "ran", "identical")
+"""How far a pair came: "broken" by an error that is no message to the user, "refused" by the
+weaver, "ran" with other outputs than the plain kernel."""
+
+_BUGS = (LookupError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A kernel with a probe: the last stage reached, why not further, and its record counts."""
+
+    kernel: str
+    probe: str
+    stage: str
+    reason: str = ""
+    records: int = 0
+    missing: int = 0
+    dropped: int = 0
+
+    @property
+    def good(self) -> bool:
+        """Ran with identical outputs, no record missing and none dropped."""
+        return self.stage == "identical" and self.missing == self.dropped == 0
+
+
+def programs() -> list[str]:
+    """Names of the programs, without suffix."""
+    return sorted(path.stem for path in HOME.glob("*.cu"))
+
+
+def probes() -> list[str]:
+    """Every preset of the catalogue, then the paths of the corpus's own probes."""
+    own = sorted(path for path in (HOME / "probes").iterdir() if path.suffix in (".py", ".toml"))
+    return [name for _, name, _ in presets()] + [str(path) for path in own]
+
+
+def short(probe: str) -> str:
+    """The name of a preset or probe file."""
+    return Path(probe).stem
+
+
+def title(program: str) -> str:
+    """The comment that a program starts with."""
+    return (HOME / f"{program}.cu").read_text().splitlines()[0].removeprefix("// ")
+
+
+@contextmanager
+def opened(program: str, device: str = DEVICE) -> Iterator[Session]:
+    """A session on a program of the corpus. Raises UserError when it does not compile or run."""
+    source = str(HOME / f"{program}.cu")
+    session = Session(Options(source, device=device, timeout=LAUNCH_SECONDS))
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def kernels(session: Session) -> dict[str, str]:
+    """Mangled name of each kernel of the program, by a readable one without parameters; several
+    with one name are numbered."""
+    found: dict[str, str] = {}
+    for entry in session.program.module.entries():
+        full = session.program.demangled(entry.name)
+        name = full.removeprefix("void ").partition("(")[0].strip()
+        same = sum(1 for known in found if known.partition("#")[0] == name)
+        found[f"{name}#{same + 1}" if same else name] = entry.name
+    return found
+
+
+def attempt(session: Session, kernel: str, mangled: str, probe: str) -> Pair:
+    """Weaves, assembles, runs and compares one pair."""
+    try:
+        session.select(kernel=mangled, probe=probe)
+        frame = session.frame()
+    except UserError as problem:
+        stage = _stage_before(session, mangled, probe)
+        return Pair(kernel, short(probe), stage, problem.message)
+    except _BUGS as bug:
+        return Pair(kernel, short(probe), "broken", f"{type(bug).__name__}: {bug}")
+    stage = "identical" if frame.outputs_identical else "ran"
+    return Pair(kernel, short(probe), stage, "", frame.records, frame.missing, frame.dropped)
+
+
+def _stage_before(session: Session, mangled: str, probe: str) -> str:
+    """The last stage that a pair passes which did not run."""
+    program = session.program
+    try:
+        woven = weave(program.module, mangled, load(probe))
+    except UserError:
+        return "refused"
+    try:
+        assemble(program.toolchain, woven.text, program.arch, mangled)
+    except UserError:
+        return "woven"
+    return "assembled"

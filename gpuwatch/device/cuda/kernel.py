@@ -28,13 +28,23 @@ class Instance:
         self.maps = maps
         self._driver = driver
         self._module = CudaModule(image.cubin)
-        self._fill_variables(image, launch)
+        contents = {name: memory.variable(name) for name in launch.globals}
+        self._fill_variables(image, contents)
         self.prepared = PreparedLaunch(
-            self._module.function(image.entry), launch, memory.parameters()
+            self._module.function(image.entry), launch, self._parameters(launch, memory)
         )
 
-    def _fill_variables(self, image: KernelImage, launch: Launch) -> None:
-        contents = dict(launch.globals)
+    def _parameters(self, launch: Launch, memory: LaunchMemory) -> bytes:
+        """The parameter block with the addresses of buffers and module variables in it."""
+        block = bytearray(memory.parameters())
+        for symbol in launch.symbol_relocations:
+            place = self._module.variable(symbol.variable)
+            if place is not None:
+                address = (place[0] + symbol.addend).to_bytes(8, "little")
+                block[symbol.offset : symbol.offset + 8] = address
+        return bytes(block)
+
+    def _fill_variables(self, image: KernelImage, contents: dict[str, bytes]) -> None:
         if image.pointer_variable:
             contents[image.pointer_variable] = self.maps.addresses()
         for name, value in contents.items():

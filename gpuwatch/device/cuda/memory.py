@@ -37,7 +37,7 @@ class LaunchMemory:
         self.launch = launch
         self._work = [driver.mem_alloc(max(b.nbytes, 1)) for b in launch.buffers]
         self._first = [driver.mem_alloc(max(b.nbytes, 1)) for b in launch.buffers]
-        addresses = [int(work) for work in self._work]
+        addresses = self._addresses()
         relocations = launch.buffer_relocations
         self._contents = [
             relocations[index].written(contents, addresses) if index in relocations else contents
@@ -51,6 +51,17 @@ class LaunchMemory:
         self._read = _buffers_read(launch, ptx)
         self._changed: set[int] = set(range(len(launch.buffers)))
         """Buffers to restore: all of them, until a launch's results were compared once."""
+
+    def _addresses(self) -> list[int]:
+        return [int(work) for work in self._work]
+
+    def variable(self, name: str) -> bytes:
+        """First content of a module variable that the host set."""
+        content = self.launch.globals[name]
+        pointers = self.launch.global_relocations.get(name)
+        if pointers is None:
+            return content
+        return pointers.written(np.frombuffer(content, np.uint8), self._addresses()).tobytes()
 
     def parameters(self) -> bytes:
         """The parameter block with the buffers' device addresses filled in."""
@@ -86,7 +97,7 @@ class LaunchMemory:
         contents = self.read()
         self._changed = {
             index
-            for index, (now, first) in enumerate(zip(contents, self.launch.buffers, strict=True))
+            for index, (now, first) in enumerate(zip(contents, self._contents, strict=True))
             if not np.array_equal(now, first)
         }
 
@@ -166,7 +177,8 @@ def _buffers_read(launch: Launch, ptx: str) -> set[int]:
     function = next(one for one in module.entries() if one.name == launch.kernel)
     names = parameters_read_through(function)
     everything = set(range(len(launch.buffers)))
-    if names is None or not launch.slots:
+    elsewhere = launch.buffer_relocations or launch.global_relocations
+    if names is None or not launch.slots or elsewhere:
         return everything
     read = set()
     for place in launch.relocations:

@@ -38,7 +38,7 @@ class LaunchForm:
 
     def text(self, key: str, content: str, option: str = "") -> Text:
         """`content` with its place: in the file that it came from, else as an option's value."""
-        head = f"{option or '--' + key} "
+        head = option or f"--{key} "
         shown = f"{head}{content}"
         return Text(content, self.places.get(key) or Location("launch", 1, len(head) + 1, shown))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from gpuwatch.ptx.declarations import SPACES, DeclarationReader
 from gpuwatch.ptx.lexer import TRIVIA_PATTERN, Cursor
@@ -20,17 +22,17 @@ from gpuwatch.ptx.model import (
 from gpuwatch.ptx.operands import OperandReader
 
 # Group numbers of _STATEMENT; lastindex is that of the outermost group that closed last.
-_INSTRUCTION, _NEGATED, _GUARD, _OPCODE = 1, 2, 3, 4
-_LOC, _FILE, _LINE, _COLUMN = 5, 6, 7, 8
-_FUNCTION, _INLINED_FILE, _INLINED_LINE, _INLINED_COLUMN = 9, 10, 11, 12
-_LABEL, _LABEL_NAME = 13, 14
-_BRACE = 15
-_ODD = 16
+_INSTRUCTION, _GUARD, _OPCODE = 1, 2, 3
+_LOC, _FILE, _LINE, _COLUMN = 4, 5, 6, 7
+_FUNCTION, _INLINED_FILE, _INLINED_LINE, _INLINED_COLUMN = 8, 9, 10, 11
+_LABEL, _LABEL_NAME = 12, 13
+_BRACE = 14
+_ODD = 15
 
 _STATEMENT = re.compile(
     r"""\s*+
     (?:
-      ((?:@(!?+)([%$A-Za-z_][\w$]*+)[ \t]++)?+
+      ((?:@(!?+[%$A-Za-z_][\w$]*+)[ \t]++)?+
        ([a-z]\w*+(?:(?:\.|::)\w++)*+)
        (?:[ \t]++[^;\n"/:][^;\n"/]*+)?+;)
     | (\.loc[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)
@@ -46,6 +48,18 @@ _STATEMENT = re.compile(
 """Matches follow each other without gaps: what no form fits is the last group's character."""
 
 _MODIFIER = re.compile(rf"{TRIVIA_PATTERN}*+(\.[a-zA-Z]\w*(?:::\w+)*)", re.ASCII)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """The many nodes of a body hold no cycles; looking for some takes a fifth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class BodyReader:
@@ -64,15 +78,16 @@ class BodyReader:
         self._outer: list[OperandReader] = []
         self._declarations = DeclarationReader(cursor)
         self._file = self._line = 0
-        self._opcodes: dict[str, tuple[str, ...]] = {}
-        self._guards: dict[tuple[str, str], Guard] = {}
+        self._opcodes = _Opcodes()
+        self._guards = _Guards()
 
     def statements(self) -> list[Statement]:
         """statements = { statement }; the cursor is left behind the last one."""
         cursor = self._cursor
         position = cursor.position
-        while position < self._end:
-            position = self._scan(position)
+        with _collector_paused():
+            while position < self._end:
+                position = self._scan(position)
         if self._found:
             cursor.seek(self._found[-1].end)
         if self._open_braces:
@@ -83,23 +98,19 @@ class BodyReader:
         """Reads up to a statement that the pattern does not know, and that one by the grammar;
         the end of it."""
         add = self._found.append
-        new = object.__new__
-        opcodes = self._opcodes
+        new, opcodes, guards = object.__new__, self._opcodes, self._guards
+        file, line, read = self._file, self._line, self._operands.read
         for match in _STATEMENT.finditer(self._cursor.text, position, self._end):
             kind = match.lastindex
             if kind == _INSTRUCTION:
                 node = new(Instruction)
                 node.start, node.end = match.span(_INSTRUCTION)
-                name = match[_GUARD]
-                node.guard = None if name is None else self._guard(match[_NEGATED], name)
-                opcode = match[_OPCODE]
-                tokens = opcodes.get(opcode)
-                if tokens is None:
-                    tokens = opcodes[opcode] = split_opcode(opcode)
-                node.tokens = tokens
-                node.line = self._line
-                node.file = self._file
-                node._read = self._operands.read
+                head, opcode = match.group(_GUARD, _OPCODE)
+                node.guard = guards[head]
+                node.tokens = opcodes[opcode]
+                node.line = line
+                node.file = file
+                node._read = read
                 add(node)
                 if self._eager:
                     _ = node.operands
@@ -109,6 +120,7 @@ class BodyReader:
                 return self._cursor.position
             elif kind is not None:
                 _SCANNED[kind](self, match)
+                file, line, read = self._file, self._line, self._operands.read
         return self._end
 
     def _scanned_loc(self, match: re.Match[str]) -> None:
@@ -137,12 +149,6 @@ class BodyReader:
         else:
             self._cursor.fail("'}' without '{'", start, "remove it")
         self._found.append(Scope(start, end, opens))
-
-    def _guard(self, mark: str, name: str) -> Guard:
-        guard = self._guards.get((mark, name))
-        if guard is None:
-            guard = self._guards[mark, name] = Guard(name, mark == "!")
-        return guard
 
     def _statement(self) -> None:
         """statement = directive | instruction"""
@@ -185,7 +191,7 @@ class BodyReader:
         guard = None
         if cursor.take("@"):
             mark = "!" if cursor.take("!") else ""
-            guard = self._guard(mark, self._operands.register().name)
+            guard = self._guards[mark + self._operands.register().name]
         opcode = cursor.expect_kind("word", "an opcode")
         if opcode.text[0] in "%$":
             cursor.fail(
@@ -193,7 +199,7 @@ class BodyReader:
                 opcode.start,
                 "write 'opcode operands;', or ':' behind a label",
             )
-        tokens = split_opcode(opcode.text + self._modifiers())
+        tokens = self._opcodes[opcode.text + self._modifiers()]
         operands = self._operands.operands_of(tokens)
         end = cursor.next().end
         return Instruction(start, end, guard, tokens, operands, self._line, self._file)
@@ -221,6 +227,18 @@ _DIRECTIVES: dict[str, Callable[[BodyReader], Statement]] = {
 }
 
 
-def split_opcode(opcode: str) -> tuple[str, ...]:
-    """The opcode's parts: `ld.shared::cta.f32` is ("ld", "shared::cta", "f32")."""
-    return tuple(opcode.split("."))
+class _Opcodes(dict[str, tuple[str, ...]]):
+    """An opcode's parts: `ld.shared::cta.f32` is ("ld", "shared::cta", "f32")."""
+
+    def __missing__(self, opcode: str) -> tuple[str, ...]:
+        tokens = self[opcode] = tuple(opcode.split("."))
+        return tokens
+
+
+class _Guards(dict[str | None, Guard | None]):
+    """A guard by its text behind the `@`; None where there is none."""
+
+    def __missing__(self, text: str | None) -> Guard | None:
+        guard = None if text is None else Guard(text.lstrip("!"), text[0] == "!")
+        self[text] = guard
+        return guard

@@ -39,9 +39,10 @@ class Instance:
         block = bytearray(memory.parameters())
         for symbol in launch.symbol_relocations:
             place = self._module.variable(symbol.variable)
-            if place is not None:
-                address = (place[0] + symbol.addend).to_bytes(8, "little")
-                block[symbol.offset : symbol.offset + 8] = address
+            if place is None:
+                raise UserError(f"the loaded module lacks the variable {symbol.variable}", status=1)
+            address = (place[0] + symbol.addend).to_bytes(8, "little")
+            block[symbol.offset : symbol.offset + 8] = address
         return bytes(block)
 
     def _fill_variables(self, image: KernelImage, contents: dict[str, bytes]) -> None:

@@ -198,6 +198,7 @@ class Device(Protocol):
         plain: LoadedKernel,
         reduction: Reduction,
         cubin: bytes,
+        seconds: float,
         *,
         plain_every: int,
         max_rate: float,
@@ -205,8 +206,8 @@ class Device(Protocol):
         """Launches `probed` back to back, reducing each launch on the device, with one plain
         launch in `plain_every`; None where a device is launched one by one.
 
-        `cubin` is the compiled reduction kernel of a GPU; `max_rate` is in launches a second, 0
-        for no limit.
+        `cubin` is the compiled reduction kernel of a GPU; a launch takes about
+        `seconds`; `max_rate` is in launches a second, 0 for no limit.
         """
 
     def close(self) -> None: ...

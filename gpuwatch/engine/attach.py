@@ -109,6 +109,7 @@ def _pipeline(
         plain.runner.loaded,
         reduction_of(main_place(probed.layout)),
         reduction_cubin(watched.toolchain, watched.arch),
+        probed.runner.times.median,
         plain_every=options.plain_every,
         max_rate=options.max_rate,
     )

@@ -15,6 +15,7 @@ from gpuwatch.device.cuda.kernel import CudaKernel, fault
 from gpuwatch.device.cuda.memory import LaunchMemory
 from gpuwatch.device.cuda.module import DriverError
 from gpuwatch.device.cuda.pipeline import CudaPipeline
+from gpuwatch.device.cuda.reduction import Reducer
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import DeviceAnswers, Launch
 
@@ -85,6 +86,7 @@ class CudaDevice:
         plain: LoadedKernel,
         reduction: Reduction,
         cubin: bytes,
+        seconds: float,
         *,
         plain_every: int,
         max_rate: float,
@@ -96,9 +98,8 @@ class CudaDevice:
         return CudaPipeline(
             probed,
             plain,
-            reduction,
-            cubin,
-            self._info.sm_count,
+            Reducer(self._driver, cubin, reduction, self._info.sm_count),
+            seconds,
             plain_every=plain_every,
             max_rate=max_rate,
         )

@@ -1,4 +1,4 @@
-"""Launching without a pause: two map sets in turn, each launch reduced while the next runs."""
+"""Launching without a pause: groups of launches in turn, one reduced while the next one runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwatch.device.base import Batch, Reduced, Reduction
+from gpuwatch.device.base import Batch, Reduced
 from gpuwatch.device.cuda.kernel import CudaKernel, Instance, fault, hung, wait_for
 from gpuwatch.device.cuda.memory import MapMemory
 from gpuwatch.device.cuda.module import DriverError
@@ -19,31 +19,46 @@ from gpuwatch.device.cuda.reduction import Reducer
 _AHEAD_SECONDS = 0.02
 """Work in the queue: enough while the host reads and draws a frame, little enough that a switch
 is at once."""
-_LEAST_AHEAD, _MOST_AHEAD = 4, 100
+_GROUP_SECONDS = 0.002
+"""A group's length: its one meeting of two streams is then a small part of it."""
+_MOST_LAUNCHES = 8
+_MAP_BYTES = 1 << 28
+"""Memory that groups may take for maps beyond the two sets that are always there."""
 _KNOWN_PAIRS = 40
 _SELDOM = 4
 """After so many timed pairs, plain launches come so many times less often."""
 _NAP_SECONDS = 0.00005
 
+_Span = tuple[Any, Any]
+"""Events around a kernel."""
+
 
 @dataclass(slots=True)
 class _Set:
-    """An instance of the kernel, its maps, and when they are free for the next launch."""
+    """An instance of the kernel with its own maps, and the arguments of their reduction."""
 
     instance: Instance
     arguments: Any
+
+
+@dataclass(slots=True)
+class _Group:
+    """`ready` is recorded behind its launches, `free` once its maps are cleared again."""
+
+    sets: list[_Set]
     ready: Any
     free: Any
 
 
 @dataclass(slots=True)
 class _Flight:
-    """A launch that is under way; `done` is recorded behind its reduction."""
+    """A group that is under way; `done` is recorded behind its reductions."""
 
     done: Any
-    timed: tuple[Any, Any] | None = None
-    plain: tuple[Any, Any] | None = None
-    copied: bool = False
+    launches: int
+    copied: bool
+    probed: _Span | None = None
+    plain: _Span | None = None
 
 
 @dataclass(slots=True)
@@ -59,53 +74,41 @@ class CudaPipeline:
     nothing else runs; less often once their ratio is known well.
 
     Kernels run in one stream; reductions, copies and the clearing of maps in another, so that
-    they overlap with the next launch. `max_rate` is in launches a second, 0 for no limit.
+    they overlap with the next group. `seconds` is about what a launch takes; `max_rate` is in
+    launches a second, 0 for no limit.
     """
 
     def __init__(
         self,
         probed: CudaKernel,
         plain: CudaKernel,
-        reduction: Reduction,
-        cubin: bytes,
-        sms: int,
+        reducer: Reducer,
+        seconds: float,
         *,
         plain_every: int,
         max_rate: float,
     ) -> None:
-        driver = self._driver = probed.driver
+        self._driver = probed.driver
         self._probed, self._plain = probed, plain
         self._plain_every = plain_every
-        self._pause = 1.0 / max_rate if max_rate else 0.0
-        self._reducer = Reducer(driver, cubin, reduction, sms)
-        self._kernels, self._after = driver.Stream(), driver.Stream()
-        self._sets = [self._make_set() for _ in range(2)]
-        maps = self._sets[0].instance.maps
-        self._host: NDArray[np.uint8] = driver.pagelocked_empty(maps.cleared_bytes, np.uint8)
+        self._reducer = reducer
+        self._kernels, self._after = self._driver.Stream(), self._driver.Stream()
+        size = _group_size(seconds, sum(probed.map_buffers), max_rate)
+        self._groups = [self._make_group(size) for _ in range(2)]
+        maps = self._groups[0].sets[0].instance.maps
+        self._host: NDArray[np.uint8] = self._driver.pagelocked_empty(maps.cleared_bytes, np.uint8)
+        self._ahead = 1 + max(1, min(64, int(_AHEAD_SECONDS / (seconds * size))))
+        self._pause = size / max_rate if max_rate else 0.0
         self._flights: deque[_Flight] = deque()
         self._events: list[Any] = []
-        self._count = 0
+        self._begun = 0
+        """Groups begun."""
         self._pairs = 0
         self._until_plain = 0
-        self._ahead = _LEAST_AHEAD
+        """Launches until the next pair."""
         self._next = 0.0
         self._moved = 0.0
-        """When a launch was last seen to end."""
-
-    def _make_set(self) -> _Set:
-        one = self._probed
-        sizes = (*one.map_buffers, self._reducer.scratch_bytes)
-        maps = MapMemory(self._driver, sizes, one.fixed)
-        maps.clear(self._after)
-        instance = Instance(self._driver, one.image, one.launch, one.memory, maps)
-        places = [maps.address(index) for index in range(len(sizes))]
-        arguments = self._reducer.prepare(places[:-1], places[-1])
-        ready, free = self._event(), self._event()
-        free.record(self._after)
-        return _Set(instance, arguments, ready, free)
-
-    def _event(self) -> Any:
-        return self._driver.Event(self._driver.event_flags.DISABLE_TIMING)
+        """When a group was last seen to end."""
 
     def advance(self, until: float) -> Batch:
         gathered = _Gathered()
@@ -115,7 +118,7 @@ class CudaPipeline:
             while time.monotonic() < until or not gathered.fresh:
                 self._retire(gathered)
                 if len(self._flights) < self._ahead and time.monotonic() >= self._next:
-                    self._enqueue(copied=wanted)
+                    self._begin(copied=wanted)
                     wanted = False
                 else:
                     time.sleep(_NAP_SECONDS)
@@ -132,8 +135,7 @@ class CudaPipeline:
         self._reducer.clear(self._after)
 
     def read_map(self, index: int) -> NDArray[np.uint8]:
-        maps = self._sets[0].instance.maps
-        return maps.part(self._host, index)
+        return self._groups[0].sets[0].instance.maps.part(self._host, index)
 
     def settle(self) -> None:
         for flight in self._flights:
@@ -143,83 +145,110 @@ class CudaPipeline:
     def close(self) -> None:
         """Waits for what is under way, then frees."""
         self.settle()
-        for one in self._sets:
-            one.instance.close()
+        for group in self._groups:
+            for one in group.sets:
+                one.instance.close()
         self._reducer.close()
 
-    def _enqueue(self, *, copied: bool) -> None:
-        one = self._sets[self._count % len(self._sets)]
-        timed = self._until_plain == 0
-        flight = _Flight(self._take_event(), copied=copied)
-        self._kernels.wait_for_event(one.free)
-        if timed:
-            self._be_alone()
-        self._probed.memory.restore(self._kernels)
-        flight.timed = self._launch(one.instance.prepared, timed)
-        one.ready.record(self._kernels)
-        self._reduce(one, copied)
-        if timed:
-            self._be_alone()
-            self._plain.memory.restore(self._kernels)
-            flight.plain = self._launch(self._plain.prepared, timed)
-            self._pairs += 1
-            self._until_plain = self._plain_every
-            if self._pairs > _KNOWN_PAIRS:
-                self._until_plain *= _SELDOM
+    # ---- setting up
+
+    def _make_group(self, size: int) -> _Group:
+        group = _Group([self._make_set() for _ in range(size)], self._event(), self._event())
+        group.free.record(self._after)
+        return group
+
+    def _make_set(self) -> _Set:
+        one = self._probed
+        sizes = (*one.map_buffers, self._reducer.scratch_bytes)
+        maps = MapMemory(self._driver, sizes, one.fixed)
+        maps.clear(self._after)
+        instance = Instance(self._driver, one.image, one.launch, one.memory, maps)
+        places = [maps.address(index) for index in range(len(sizes))]
+        return _Set(instance, self._reducer.prepare(places[:-1], places[-1]))
+
+    def _event(self) -> Any:
+        return self._driver.Event(self._driver.event_flags.DISABLE_TIMING)
+
+    # ---- launching
+
+    def _begin(self, *, copied: bool) -> None:
+        """Puts a group's launches into one stream, and what follows them into the other."""
+        group = self._groups[self._begun % 2]
+        done = self._events.pop() if self._events else self._event()
+        flight = _Flight(done, len(group.sets), copied)
+        self._kernels.wait_for_event(group.free)
+        first, *others = group.sets
+        if self._until_plain <= 0:
+            self._launch_pair(first, flight)
+        else:
+            self._launch(first)
+        for one in others:
+            self._launch(one)
+        group.ready.record(self._kernels)
+        self._reduce(group, copied)
         flight.done.record(self._after)
         self._flights.append(flight)
-        self._count += 1
-        self._until_plain -= 1
+        self._begun += 1
+        self._until_plain -= len(group.sets)
         self._next = time.monotonic() + self._pause
 
-    def _be_alone(self) -> None:
-        """Lets the next kernel start only when no reduction runs."""
-        for one in self._sets:
-            self._kernels.wait_for_event(one.free)
+    def _launch(self, one: _Set) -> None:
+        self._probed.memory.restore(self._kernels)
+        one.instance.prepared.start(self._kernels)
 
-    def _launch(self, prepared: Any, timed: bool) -> tuple[Any, Any] | None:
-        if not timed:
-            prepared.start(self._kernels)
-            return None
+    def _launch_pair(self, one: _Set, flight: _Flight) -> None:
+        """A probed and a plain launch, timed, when no reduction runs beside them."""
+        for group in self._groups:
+            self._kernels.wait_for_event(group.free)
+        flight.probed = self._timed(one.instance.prepared)
+        flight.plain = self._timed(self._plain.prepared)
+        self._pairs += 1
+        self._until_plain = self._plain_every
+        if self._pairs > _KNOWN_PAIRS:
+            self._until_plain *= _SELDOM
+
+    def _timed(self, prepared: Any) -> _Span:
         begin, end = self._driver.Event(), self._driver.Event()
+        self._probed.memory.restore(self._kernels)
         begin.record(self._kernels)
         prepared.start(self._kernels)
         end.record(self._kernels)
         return begin, end
 
-    def _reduce(self, one: _Set, copied: bool) -> None:
-        self._after.wait_for_event(one.ready)
-        self._reducer.start(one.arguments, self._after)
-        maps = one.instance.maps
+    def _reduce(self, group: _Group, copied: bool) -> None:
+        self._after.wait_for_event(group.ready)
+        for one in group.sets:
+            self._reducer.start(one.arguments, self._after)
         if copied:
-            self._driver.memcpy_dtoh_async(self._host, maps.address(0), self._after)
+            newest = group.sets[-1].instance.maps
+            self._driver.memcpy_dtoh_async(self._host, newest.address(0), self._after)
             self._reducer.copy(self._after)
-        maps.clear(self._after)
-        one.free.record(self._after)
+        for one in group.sets:
+            one.instance.maps.clear(self._after)
+        group.free.record(self._after)
 
     def _retire(self, gathered: _Gathered) -> None:
         while self._flights and self._ended(self._flights[0]):
             flight = self._flights.popleft()
             self._events.append(flight.done)
-            gathered.launches += 1
+            gathered.launches += flight.launches
             gathered.fresh |= flight.copied
-            if flight.timed and flight.plain:
-                for times, (begin, end) in (
-                    (gathered.probed, flight.timed),
-                    (gathered.plain, flight.plain),
-                ):
-                    times.append(end.time_since(begin) / 1e3)
-                ahead = int(_AHEAD_SECONDS / max(gathered.probed[-1], 1e-6))
-                self._ahead = max(_LEAST_AHEAD, min(_MOST_AHEAD, ahead))
+            for times, span in ((gathered.probed, flight.probed), (gathered.plain, flight.plain)):
+                if span is not None:
+                    times.append(span[1].time_since(span[0]) / 1e3)
 
     def _ended(self, flight: _Flight) -> bool:
-        last = flight.plain[1] if flight.plain else flight.done
-        if flight.done.query() and last.query():
+        if flight.done.query():
             self._moved = time.monotonic()
             return True
         if time.monotonic() - self._moved > self._probed.timeout:
             raise hung(self._probed.timeout)
         return False
 
-    def _take_event(self) -> Any:
-        return self._events.pop() if self._events else self._event()
+
+def _group_size(seconds: float, map_bytes: int, max_rate: float) -> int:
+    """Launches in a group: fewer where they are long, their maps large or their rate limited."""
+    by_time = _GROUP_SECONDS / max(seconds, 1e-6)
+    by_memory = _MAP_BYTES / max(map_bytes, 1) / 2
+    by_rate = max_rate * _AHEAD_SECONDS if max_rate else _MOST_LAUNCHES
+    return max(1, min(_MOST_LAUNCHES, int(min(by_time, by_memory, by_rate))))

@@ -36,9 +36,9 @@ struct PerSm { unsigned long long sum, first_complement, last, records; };
 
 // `launch` is scratch of this launch alone (zeroed before), `total` grows over launches:
 // sum, span, records and launches of each SM.
-extern "C" __global__ void gpuwatch_reduce(Record map, int sms, Sums *sums,
-                                           unsigned long long *histogram, PerSm *launch,
-                                           PerSm *total, unsigned *ticket)
+extern "C" __global__ void __launch_bounds__(1024)
+gpuwatch_reduce(Record map, int sms, Sums *sums, unsigned long long *histogram, PerSm *launch,
+                PerSm *total, unsigned *ticket)
 {
     __shared__ PerSm part[kSms];
     __shared__ unsigned counts[kBuckets];

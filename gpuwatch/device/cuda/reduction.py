@@ -17,8 +17,10 @@ SOURCE = Path(__file__).with_name("reduce.cu")
 ENTRY = "gpuwatch_reduce"
 BUCKETS = 1024
 MAX_SMS = 512
-_THREADS = 256
-_BLOCKS = 264
+_THREADS = 1024
+_SLOTS_PER_BLOCK = 4 * _THREADS
+"""Few, full blocks: each keeps one of the watched kernel's blocks off an SM for a moment."""
+_MOST_BLOCKS = 264
 _WORD = 8
 _SUMS = 8
 """u64 words of `Sums` and, times four, of an SM's row in reduce.cu."""
@@ -100,7 +102,7 @@ class Reducer:
 
     def start(self, arguments: Any, stream: Any) -> None:
         """Puts the reduction of one launch into a stream."""
-        blocks = max(1, min(_BLOCKS, -(-self._reduction.slots // _THREADS)))
+        blocks = max(1, min(_MOST_BLOCKS, -(-self._reduction.slots // _SLOTS_PER_BLOCK)))
         check(
             library().cuLaunchKernel(
                 self._function, blocks, 1, 1, _THREADS, 1, 1, 0,

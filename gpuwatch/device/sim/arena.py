@@ -109,9 +109,11 @@ class Arena:
         return below[-1] if below else None
 
 
-def fill_variables(arena: Arena, module: Module, places: Mapping[str, Allocation]) -> None:
-    """Writes the variables' initial values."""
-    addresses = {name: place.address for name, place in places.items()}
+def fill_variables(
+    arena: Arena, module: Module, places: Mapping[str, Allocation], code: Mapping[str, int]
+) -> None:
+    """Writes the variables' initial values; `code` are addresses of functions."""
+    addresses = dict(code) | {name: place.address for name, place in places.items()}
     for variable in module.variables:
         if variable.initial and variable.name in places:
             content = initial_bytes(module, variable, addresses)

@@ -47,7 +47,7 @@ def model_costs(program: Program, profile: Profile, load: Load) -> Costs:
     """The costs of one launch; what warps share is charged to each by its part."""
     timings = block_timings(program, profile, load.warps)
     blocks = [timing.cycles for timing in timings]
-    blocks[0] += _cold_traffic(profile, load)
+    blocks[program.entry] += _cold_traffic(profile, load)
     extra = WAVEFRONT_BYTES / (profile.l1_bandwidth * profile.l1_achieved)
     l2_share = profile.l2_bandwidth / profile.sm_count
     return Costs(

@@ -72,6 +72,7 @@ class SimDevice:
         _plain: LoadedKernel,
         _reduction: Reduction,
         _cubin: bytes,
+        _seconds: float,
         *,
         plain_every: int,  # noqa: ARG002
         max_rate: float,  # noqa: ARG002

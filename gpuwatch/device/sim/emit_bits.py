@@ -102,24 +102,47 @@ def _bfind(e: Emitter, instruction: Instruction) -> None:
 
 
 def _prmt(e: Emitter, instruction: Instruction) -> None:
-    if len(instruction.tokens) > 2:
-        raise UnsupportedError(f".{instruction.tokens[2]}")
-    ir = e.ir
+    ir, mode = e.ir, instruction.tokens[2] if len(instruction.tokens) > 2 else ""
     a, b, choice = (e.value(operand, "b32") for operand in instruction.operands[1:4])
     high = ir.binary("shl", "i64", ir.cast("zext", "i32", b, "i64"), splat("i64", 32))
     both = ir.binary("or", "i64", high, ir.cast("zext", "i32", a, "i64"))
     wide = ir.cast("zext", "i32", choice, "i64")
     result = splat("i32", 0)
     for k in range(4):
-        nibble = ir.binary("lshr", "i64", wide, splat("i64", 4 * k))
+        nibble = _PERMUTATIONS[mode](e, wide, k)
         index = ir.binary("and", "i64", nibble, splat("i64", 7))
         distance = ir.binary("shl", "i64", index, splat("i64", 3))
         picked = ir.cast("trunc", "i64", ir.binary("lshr", "i64", both, distance), "i8")
-        sign = ir.cast("trunc", "i64", ir.binary("lshr", "i64", nibble, splat("i64", 3)), "i1")
-        filled = ir.binary("ashr", "i8", picked, splat("i8", 7))
-        byte = ir.cast("zext", "i8", ir.select(sign, "i8", filled, picked), "i32")
+        if not mode:
+            sign = ir.cast("trunc", "i64", ir.binary("lshr", "i64", nibble, splat("i64", 3)), "i1")
+            filled = ir.binary("ashr", "i8", picked, splat("i8", 7))
+            picked = ir.select(sign, "i8", filled, picked)
+        byte = ir.cast("zext", "i8", picked, "i32")
         result = ir.binary("or", "i32", result, ir.binary("shl", "i32", byte, splat("i32", 8 * k)))
     e.write(instruction.operands[0], result, "b32")
+
+
+def _low_two(e: Emitter, choice: str) -> str:
+    return e.ir.binary("and", "i64", choice, splat("i64", 3))
+
+
+_Permutation = Callable[[Emitter, str, int], str]
+_PERMUTATIONS: dict[str, _Permutation] = {
+    "": lambda e, choice, k: e.ir.binary("lshr", "i64", choice, splat("i64", 4 * k)),
+    "f4e": lambda e, choice, k: e.ir.binary("add", "i64", _low_two(e, choice), splat("i64", k)),
+    "b4e": lambda e, choice, k: e.ir.binary("sub", "i64", _low_two(e, choice), splat("i64", k)),
+    "rc8": lambda e, choice, _: _low_two(e, choice),
+    "ecl": lambda e, choice, k: e.ir.intrinsic("umax", "i64", _low_two(e, choice), splat("i64", k)),
+    "ecr": lambda e, choice, k: e.ir.intrinsic("umin", "i64", _low_two(e, choice), splat("i64", k)),
+    "rc16": lambda e, choice, k: e.ir.binary(
+        "add",
+        "i64",
+        e.ir.binary("and", "i64", e.ir.binary("shl", "i64", choice, splat("i64", 1)),
+                    splat("i64", 2)),
+        splat("i64", k & 1),
+    ),
+}  # fmt: skip
+"""For each mode of prmt the source byte of result byte k."""
 
 
 def _lop3(e: Emitter, instruction: Instruction) -> None:
@@ -141,17 +164,84 @@ def _lop3(e: Emitter, instruction: Instruction) -> None:
     e.write(instruction.operands[0], result, "b32")
 
 
-def _dp4a(e: Emitter, instruction: Instruction) -> None:
+def _field(e: Emitter, kind: str, value: str, bits: int, index: int) -> str:
+    """Field `index` of `bits` bits, extended by the sign of `kind`."""
+    top = e.ir.binary("shl", "i32", value, splat("i32", 32 - bits * (index + 1)))
+    shift = "ashr" if kind.startswith("s") else "lshr"
+    return e.ir.binary(shift, "i32", top, splat("i32", 32 - bits))
+
+
+def _dot(instruction: Instruction) -> tuple[int, int]:
+    """Bits of a field of the first factor, and the first byte of the second."""
+    if instruction.opcode == "dp4a":
+        return 8, 0
+    return 16, 2 * (instruction.tokens[1] == "hi")
+
+
+def _dot_product(e: Emitter, instruction: Instruction) -> None:
+    """dp4a: four bytes by four bytes; dp2a: two halves by two bytes."""
     ir = e.ir
     a, b, total = (e.value(operand, "b32") for operand in instruction.operands[1:4])
-    shifts = ["ashr" if kind.startswith("s") else "lshr" for kind in instruction.tokens[1:3]]
-    for k in range(4):
-        parts = []
-        for value, shift in zip((a, b), shifts, strict=True):
-            top = ir.binary("shl", "i32", value, splat("i32", 24 - 8 * k))
-            parts.append(ir.binary(shift, "i32", top, splat("i32", 24)))
-        total = ir.binary("add", "i32", total, ir.binary("mul", "i32", *parts))
+    kinds = instruction.tokens[-2:]
+    bits, first = _dot(instruction)
+    for k in range(32 // bits):
+        product = ir.binary("mul", "i32", _field(e, kinds[0], a, bits, k),
+                            _field(e, kinds[1], b, 8, first + k))  # fmt: skip
+        total = ir.binary("add", "i32", total, product)
     e.write(instruction.operands[0], total, "b32")
+
+
+def _wrapped(e: Emitter, value: str) -> str:
+    return e.ir.binary("and", "i32", value, splat("i32", 31))
+
+
+def _bmsk(e: Emitter, instruction: Instruction) -> None:
+    """`width` ones from bit `start` on."""
+    start, width = (e.value(operand, "u32") for operand in instruction.operands[1:3])
+    if instruction.tokens[1] == "wrap":
+        start, width = _wrapped(e, start), _wrapped(e, width)
+    ones = _ones(e, "i32", width)
+    e.write(instruction.operands[0], _shift_or_zero(e, "shl", "i32", ones, start), "b32")
+
+
+def _szext(e: Emitter, instruction: Instruction) -> None:
+    """The low `width` bits, extended to the whole by sign or with zeros."""
+    ir, mode, kind = e.ir, instruction.tokens[1], type_of(instruction)
+    value, width = (e.value(operand, "u32") for operand in instruction.operands[1:3])
+    if mode == "wrap":
+        width = _wrapped(e, width)
+    width = ir.intrinsic("umin", "i32", width, splat("i32", 32))
+    none = ir.compare("eq", "i32", width, splat("i32", 0))
+    rest = ir.binary("and", "i32", ir.binary("sub", "i32", splat("i32", 32), width),
+                     splat("i32", 31))  # fmt: skip
+    top = ir.binary("shl", "i32", value, rest)
+    extended = ir.binary("ashr" if kind == "s32" else "lshr", "i32", top, rest)
+    e.write(instruction.operands[0], ir.select(none, "i32", splat("i32", 0), extended), kind)
+
+
+def _fns(e: Emitter, instruction: Instruction) -> None:
+    """Position of the |offset|-th set bit from `base` on, upwards or downwards; -1 for none."""
+    ir = e.ir
+    mask, base, offset = (e.value(operand, "b32") for operand in instruction.operands[1:4])
+    zero, last = splat("i32", 0), splat("i32", 31)
+    down = ir.compare("slt", "i32", offset, zero)
+    mirrored = ir.intrinsic("bitreverse", "i32", mask)
+    mask = ir.select(down, "i32", mirrored, mask)
+    start = ir.select(down, "i32", ir.binary("sub", "i32", last, base), base)
+    size = ir.intrinsic("abs", "i32", offset, extra="false")
+    found = _shift_or_zero(e, "shl", "i32", splat("i32", -1), start)
+    found = ir.binary("and", "i32", mask, found)
+    only = ir.binary("and", "i32", found, _shift_or_zero(e, "shl", "i32", splat("i32", 1), start))
+    found = ir.select(ir.compare("eq", "i32", size, zero), "i32", only, found)
+    for passed in range(1, 32):
+        without = ir.binary("and", "i32", found, ir.binary("sub", "i32", found, splat("i32", 1)))
+        more = ir.compare("ugt", "i32", size, splat("i32", passed))
+        found = ir.select(more, "i32", without, found)
+    beyond = ir.compare("ugt", "i32", size, splat("i32", 32))
+    none = ir.binary("or", "i1", ir.compare("eq", "i32", found, zero), beyond)
+    place = ir.intrinsic("cttz", "i32", found, extra="false")
+    place = ir.select(down, "i32", ir.binary("sub", "i32", last, place), place)
+    e.write(instruction.operands[0], ir.select(none, "i32", splat("i32", -1), place), "b32")
 
 
 OPCODES: dict[str, Emit] = {
@@ -163,5 +253,9 @@ OPCODES: dict[str, Emit] = {
     "bfind": _bfind,
     "prmt": _prmt,
     "lop3": _lop3,
-    "dp4a": _dp4a,
+    "dp4a": _dot_product,
+    "dp2a": _dot_product,
+    "bmsk": _bmsk,
+    "szext": _szext,
+    "fns": _fns,
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gpuwatch.device.sim import emit_carry, emit_float
 from gpuwatch.device.sim.emit_float import elements, is_floating
-from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, type_of
+from gpuwatch.device.sim.emitter import Emitter, type_of
 from gpuwatch.device.sim.ir import BITS, SCALAR, splat
 from gpuwatch.ptx.model import Instruction, Operand, Vector
 
@@ -143,18 +143,24 @@ def _multiply(e: Emitter, instruction: Instruction) -> None:
 
 
 def _multiply24(e: Emitter, instruction: Instruction) -> None:
-    kind, form = type_of(instruction), instruction.tokens[1]
-    shift = "ashr" if is_signed(kind) else "lshr"
-    eight = splat("i32", 8)
+    """The low or the high 32 of the 48 bits of a product of 24-bit numbers."""
+    kind, tokens = type_of(instruction), instruction.tokens
+    extension, shift = ("sext", "ashr") if is_signed(kind) else ("zext", "lshr")
+    forty = splat("i64", 40)
     a, b = (
-        e.ir.binary(shift, "i32", e.ir.binary("shl", "i32", e.value(o, kind), eight), eight)
-        for o in instruction.operands[1:3]
+        e.ir.binary(shift, "i64", e.ir.binary("shl", "i64", wide, forty), forty)
+        for wide in (
+            e.ir.cast(extension, "i32", e.value(operand, kind), "i64")
+            for operand in instruction.operands[1:3]
+        )
     )
-    if form != "lo":
-        raise UnsupportedError("the high half of a 24-bit product")
-    result = e.ir.binary("mul", "i32", a, b)
-    if instruction.opcode == "mad24":
-        result = e.ir.binary("add", "i32", result, e.value(instruction.operands[3], kind))
+    product = e.ir.binary("mul", "i64", a, b)
+    if tokens[1] == "hi":
+        product = e.ir.binary("lshr", "i64", product, splat("i64", 16))
+    result = e.ir.cast("trunc", "i64", product, "i32")
+    if tokens[0] == "mad24":
+        one = _saturated if "sat" in tokens else _plain
+        result = one(e, "add", "i32", [result, e.value(instruction.operands[3], kind)])
     e.write(instruction.operands[0], result, kind)
 
 

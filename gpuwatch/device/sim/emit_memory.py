@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gpuwatch.device.sim.access import Access, effective_address, space_of
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, type_of
 from gpuwatch.device.sim.ir import BITS, MASK_ALL, SCALAR, SUFFIX, WARP, splat, vector
-from gpuwatch.device.sim.layout import LOCAL_WINDOW, SHARED_WINDOW
+from gpuwatch.device.sim.layout import ARENA_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpuwatch.ptx.model import Address, Instruction, Operand, Symbol, Vector
 
 
@@ -16,14 +16,14 @@ def load(access: Access) -> list[str]:
     return access.patterns(
         lambda first: _load_line(access, first),
         lambda first: _load_uniform(access, first),
-        lambda: _gather(access),
+        lambda: gather(access),
     )
 
 
 def store(access: Access, values: list[str]) -> None:
     """Stores one vector per element."""
     access.patterns(
-        lambda first: _store_line(access, first, values), None, lambda: _scatter(access, values)
+        lambda first: _store_line(access, first, values), None, lambda: scatter(access, values)
     )
 
 
@@ -55,7 +55,7 @@ def _load_uniform(access: Access, first: str) -> list[str]:
     return [ir.broadcast(scalar, ir.load(scalar, p, access.element)) for p in places]
 
 
-def _gather(access: Access) -> list[str]:
+def gather(access: Access) -> list[str]:
     ir, scalar = access.e.ir, access.scalar
     access.check_all()
     access.charge_all()
@@ -100,7 +100,7 @@ def _zip(access: Access, size: int, a: str, b: str) -> str:
     return access.e.ir.value(f"shufflevector {kind} {a}, {kind} {b}, <{2 * size} x i32> <{order}>")
 
 
-def _scatter(access: Access, values: list[str]) -> list[str]:
+def scatter(access: Access, values: list[str]) -> list[str]:
     ir, scalar = access.e.ir, access.scalar
     access.check_all()
     access.charge_all(cached=False)
@@ -155,26 +155,49 @@ def _st(e: Emitter, instruction: Instruction) -> None:
 
 def _cvta(e: Emitter, instruction: Instruction) -> None:
     kind, space = type_of(instruction), space_of(instruction)
-    windows = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
     address = e.value(instruction.operands[1], kind)
-    if space in windows:
+    if space in _WINDOWS:
         operation = "sub" if "to" in instruction.tokens else "add"
-        address = e.ir.binary(operation, "i64", address, splat("i64", windows[space]))
+        address = e.ir.binary(operation, "i64", address, splat("i64", _WINDOWS[space]))
     e.write(instruction.operands[0], address, kind)
+
+
+def _isspacep(e: Emitter, instruction: Instruction) -> None:
+    """Whether a generic address lies in a space; constants lie among the global variables."""
+    space = space_of(instruction)
+    ir, address = e.ir, e.value(instruction.operands[1], "u64")
+    if space == "global":
+        inside = ir.compare("uge", "i64", address, splat("i64", ARENA_BASE))
+    elif space in _WINDOWS:
+        moved = ir.binary("sub", "i64", address, splat("i64", _WINDOWS[space]))
+        inside = ir.compare("ult", "i64", moved, splat("i64", WINDOW_BYTES))
+    else:
+        raise UnsupportedError(f"isspacep.{space}")
+    e.write(instruction.operands[0], inside, "pred")
+
+
+def _createpolicy(e: Emitter, instruction: Instruction) -> None:
+    """A cache policy is a hint: its value is never looked at."""
+    e.write(instruction.operands[0], splat("i64", 0), "b64")
 
 
 def _nothing(_: Emitter, __: Instruction) -> None:
     """Order and hints: the simulator's memory is always in order."""
 
 
+_WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 OPCODES: dict[str, Callable[[Emitter, Instruction], None]] = {
     "ld": _ld,
     "ldu": _ld,
     "st": _st,
     "cvta": _cvta,
-    "membar": _nothing,
-    "fence": _nothing,
-    "prefetch": _nothing,
-    "prefetchu": _nothing,
-    "nanosleep": _nothing,
+    "isspacep": _isspacep,
+    "createpolicy": _createpolicy,
+    **dict.fromkeys(
+        (
+            *("membar", "fence", "prefetch", "prefetchu", "discard", "applypriority"),
+            *("nanosleep", "griddepcontrol", "setmaxnreg", "pmevent"),
+        ),
+        _nothing,
+    ),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 WARP = 32
 MASK_ALL = "splat (i1 true)"
 
@@ -29,7 +31,12 @@ def splat(scalar: str, value: int | str) -> str:
 
 def lanes(scalar: str, step: int = 1) -> str:
     """The constant vector 0, step, 2 step, ..."""
-    return "<" + ", ".join(f"{scalar} {lane * step}" for lane in range(WARP)) + ">"
+    return constants(scalar, (lane * step for lane in range(WARP)))
+
+
+def constants(scalar: str, values: Iterable[int]) -> str:
+    """A constant vector with one value for each lane."""
+    return "<" + ", ".join(f"{scalar} {value}" for value in values) + ">"
 
 
 class Builder:
@@ -79,6 +86,12 @@ class Builder:
         return self.value(
             f"shufflevector {kind} {first}, {kind} poison, <{WARP} x i32> zeroinitializer"
         )
+
+    def permute(self, scalar: str, value: str, places: Iterable[int]) -> str:
+        """Each lane's value from the lane that `places` names."""
+        kind = vector(scalar)
+        order = ", ".join(f"i32 {place}" for place in places)
+        return self.value(f"shufflevector {kind} {value}, {kind} poison, <{WARP} x i32> <{order}>")
 
     def bits_of(self, mask: str) -> str:
         """A mask of lanes as an i32."""

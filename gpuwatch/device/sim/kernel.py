@@ -19,24 +19,27 @@ from gpuwatch.device.sim.costs import Load, model_costs
 from gpuwatch.device.sim.emit_float import APPROXIMATE
 from gpuwatch.device.sim.faults import Fault, describe
 from gpuwatch.device.sim.frame import local_stride, warp_bytes
-from gpuwatch.device.sim.layout import LaunchField, WorkerField
+from gpuwatch.device.sim.layout import BlockField, LaunchField, WorkerField
+from gpuwatch.device.sim.linking import build_program, code_addresses
 from gpuwatch.device.sim.occupancy import resident_blocks, resident_warps
 from gpuwatch.device.sim.profiles import Profile
-from gpuwatch.device.sim.program import Program, build_program
+from gpuwatch.device.sim.program import Program, align_up
 from gpuwatch.device.sim.schedule import BlockScheduler, kernel_cycles
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Launch
 from gpuwatch.ptx.model import Address, Function, Instruction, Module, Register
 
 _ALIGN = 64
-_Run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 6)
+_Run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)
 
 
 class _Worker:
-    """The memory of one host thread: worker state, shared and local memory, suspended warps."""
+    """The memory of one host thread: its state, and shared and local memory, suspended warps and
+    state of each block in flight."""
 
-    def __init__(self, shared: int, local: int, warps: int) -> None:
-        sizes = (WorkerField.BYTES, max(shared, 16), max(local, 16), warps)
+    def __init__(self, strides: Sequence[int], slots: int) -> None:
+        """`strides` are the bytes of shared and local memory and of the warps of one block."""
+        sizes = [WorkerField.BYTES, *(s * slots for s in (*strides, BlockField.BYTES))]
         self.parts = [aligned(size) for size in sizes]
 
     def reset(self) -> None:
@@ -89,7 +92,8 @@ class SimKernel:
             profile, launch.threads_per_block, image.registers, shared
         )
         self._place_memory(image, map_buffers)
-        symbols = {name: place.address for name, place in self._variables.items()}
+        symbols = code_addresses(self._module)
+        symbols |= {name: place.address for name, place in self._variables.items()}
         self._code = Code(generate(self._module, self._program, symbols))
         self._run = _Run(self._code.address)
         warps = resident_warps(
@@ -100,10 +104,13 @@ class SimKernel:
         self._costs = model_costs(self._program, profile, load)
         local = local_stride(self._program) * 32 * launch.warps_per_block
         suspended = warp_bytes(self._program) * launch.warps_per_block
+        strides = [align_up(size, 64) for size in (shared, local, suspended)]
         count = 1 if must_run_serially(self._program, image.block_private_prefix) else threads
-        self._workers = [_Worker(shared, local, suspended) for _ in range(count)]
+        resident = profile.sm_count * self._residency.blocks
+        slots = min(launch.blocks, resident) if self._program.polls else 1
+        self._workers = [_Worker(strides, slots) for _ in range(count)]
         self._pool = ThreadPoolExecutor(count)
-        self._fill_launch(shared)
+        self._fill_launch(shared, strides)
 
     @property
     def resident_blocks(self) -> int:
@@ -145,7 +152,7 @@ class SimKernel:
         place = self._parameters[offset : offset + 8]
         place[:] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)
 
-    def _fill_launch(self, shared: int) -> None:
+    def _fill_launch(self, shared: int, strides: Sequence[int]) -> None:
         launch, costs = self._launch, self._costs
         self._block = aligned(LaunchField.COSTS + 8 * len(costs.blocks))
         self._put(np.int32, LaunchField.BLOCK, *launch.block, *launch.grid)
@@ -155,7 +162,8 @@ class SimKernel:
         self._put(np.int32, LaunchField.SM_COUNT, self._profile.sm_count)
         self._put(np.float64, LaunchField.TIMER_SCALE, 1e9 / self._profile.clock_hz)
         self._put(np.int64, LaunchField.SHARED_BYTES, shared)
-        self._put(np.int32, LaunchField.WARPS, launch.warps_per_block)
+        self._put(np.int32, LaunchField.WARPS, launch.warps_per_block, launch.threads_per_block)
+        self._put(np.int64, LaunchField.SHARED_STRIDE, *strides)
         self._put(np.int64, LaunchField.COSTS, *costs.blocks)
 
     def _put(self, kind: type[np.generic], field: int, *values: float) -> None:
@@ -179,7 +187,7 @@ class SimKernel:
         arena = self._arena
         for place in self._variables.values():
             arena.view(place)[:] = 0
-        fill_variables(arena, self._module, self._variables)
+        fill_variables(arena, self._module, self._variables, code_addresses(self._module))
         for name, value in self._launch.globals.items():
             if name in self._variables:
                 arena.write(self._variables[name], value)
@@ -240,9 +248,9 @@ class SimKernel:
         return int(starts.size)
 
     def _work(self, worker: _Worker) -> None:
-        state, shared, local, warps = (part.ctypes.data for part in worker.parts)
         launch = self._block.ctypes.data
-        self._run(launch, self._parameters.ctypes.data, state, shared, local, warps)
+        parts = (part.ctypes.data for part in worker.parts)
+        self._run(launch, self._parameters.ctypes.data, *parts)
 
     def _raise_faults(self) -> None:
         faults = [fault for w in self._workers if (fault := _fault_of(w)) is not None]
@@ -283,7 +291,7 @@ def must_run_serially(program: Program, private_prefix: str) -> bool:
 
     Atomics addressed by a register with `private_prefix` touch words of one block alone.
     """
-    return any(
+    return program.polls or any(
         i.opcode in ("atom", "red")
         and "shared" not in i.tokens
         and (i.opcode == "atom" or i.tokens[-1] in ("f16", "f32", "f64"))

@@ -1,54 +1,47 @@
-"""A kernel's body as the code generator wants it: flat, scopes resolved, cut into blocks."""
+"""A kernel as the code generator wants it: flat, its functions linked, cut into blocks."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from gpuwatch.errors import Location, UserError
-from gpuwatch.ptx.model import (
-    Address,
-    Function,
-    Group,
-    Instruction,
-    Label,
-    Module,
-    Negated,
-    Operand,
-    Pair,
-    Register,
-    RegisterDeclaration,
-    Scope,
-    Statement,
-    Symbol,
-    Variable,
-    Vector,
-)
+from gpuwatch.errors import Location
+from gpuwatch.ptx import flow, isa
+from gpuwatch.ptx.model import Function, Immediate, Instruction, Module, Operand, Symbol, Variable
 from gpuwatch.ptx.types import type_bytes
 
-NO_DESTINATION = frozenset(
-    (
-        *("st", "red", "membar", "fence", "prefetch", "prefetchu", "discard", "applypriority"),
-        *("bra", "bar", "barrier", "ret", "exit", "trap", "brkpt", "nanosleep", "pmevent"),
-    )
-)
-BLOCK_ENDS = frozenset(["bra", "ret", "exit", "bar", "barrier", "trap"])
 CLOCKS = frozenset(["%clock", "%clock64", "%clock_hi", "%globaltimer"])
 """Registers that show how far the cycles have come; a block is cut behind each read of one."""
-_NUMBERED = re.compile(r"(.*?)(\d+)$", re.DOTALL)
+CARRY = "%carry flag"
+"""The carry flag, a register of type pred."""
+CALL, RETURN, BARRIER, REDUCED, STACK, PRINT, ASSERT = (
+    "$call", "$return", "$barrier", "$reduced", "$stack", "$print", "$assert",
+)  # fmt: skip
+"""Opcodes of instructions that linking puts in place of `call`, `ret`, `bar` and the like."""
+RETURN_POINT = "%return:"
+"""The register in which a call says where to return to."""
+_FIRST_IS_SOURCE = frozenset([CALL, RETURN, BARRIER, STACK, ASSERT])
+_MASK_LAST = frozenset(["shfl", "vote", "match", "redux", "elect", "bar"])
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Instructions `first` up to `end`; `successors` are block indices, `count` for the exit.
+class Block(flow.Block):
+    """`successors` are block indices, `len(blocks)` for the exit.
 
-    A `joined` block only goes on where the one before it, its only predecessor, was cut.
+    A `joined` block only goes on where the one before it, its only predecessor, was cut. One
+    that `meets` begins with an instruction at which lanes wait for each other.
     """
 
-    first: int
-    end: int
-    successors: tuple[int, ...]
     joined: bool = False
+    meets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """`back` is the label to return to; `callees` are functions, `caller` is "" in the kernel."""
+
+    back: str
+    caller: str
+    callees: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -61,42 +54,86 @@ class Program:
     registers: dict[str, str] = field(default_factory=dict)
     labels: dict[str, int] = field(default_factory=dict)
     """Label to the index of the instruction behind it."""
+    targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Label of each `.branchtargets` list to the labels in it."""
     shared: dict[str, int] = field(default_factory=dict)
     shared_bytes: int = 0
+    dynamic: list[str] = field(default_factory=list)
+    """Shared variables whose size the launch gives."""
     local: dict[str, int] = field(default_factory=dict)
     local_bytes: int = 0
     parameters: dict[str, int] = field(default_factory=dict)
     parameter_bytes: int = 0
+    calls: list[CallSite] = field(default_factory=list)
+    functions: list[str] = field(default_factory=list)
+    """The linked functions."""
+    framed: dict[str, int] = field(default_factory=dict)
+    """Local variables of recursive functions to their offsets in the function's frame."""
+    frames: dict[str, int] = field(default_factory=dict)
+    """Bytes of a recursive function's frame."""
+    suffixes: dict[str, str] = field(default_factory=dict)
+    """What the names of a function's registers end with."""
+    stack_top: int = 0
+    """Bytes of the largest frame of a recursive function."""
+    stack_base: int = 0
+    """Where in local memory the frames of recursive functions begin."""
     blocks: list[Block] = field(default_factory=list)
     live_in: list[frozenset[str]] = field(default_factory=list)
     live_out: list[frozenset[str]] = field(default_factory=list)
+    entry: int = 0
+    """The block that the kernel begins with; those of functions come before it."""
+    always_live: set[str] = field(default_factory=set)
+    """Registers that no instruction names but whose values must last."""
+    polls: bool = False
+    """Whether a loop may wait for what another lane, warp or block does."""
+
+    def block_at(self, label: str) -> int:
+        """The block that begins at a label, `len(blocks)` at the end."""
+        index = self.labels[label]
+        return next((k for k, b in enumerate(self.blocks) if b.first == index), len(self.blocks))
+
+    @property
+    def one_barrier(self) -> bool:
+        """Whether all barriers are barrier 0 of all the block's threads, just to wait."""
+        return all(
+            i.tokens[1] == "sync" and i.operands == (Immediate("0", 0), Immediate("0", 0))
+            for i in self.instructions
+            if i.opcode == BARRIER
+        )
 
 
-@dataclass(slots=True)
-class _Names:
-    """One `{ }` scope: plain registers by name, numbered ones by prefix."""
-
-    plain: dict[str, tuple[str, str]] = field(default_factory=dict)
-    numbered: dict[str, tuple[str, str, int]] = field(default_factory=dict)
+def entry_label(function: str) -> str:
+    """The label of a linked function's first instruction; "" is the kernel."""
+    return f"$enter:{function}"
 
 
-def build_program(module: Module, function: Function) -> Program:
-    """The body of `function` with the module's shared variables laid out first."""
-    program = Program(function.name)
-    _lay_out_parameters(program, function)
-    flattener = _Flattener(program, module)
-    for variable in module.variables:
-        flattener.place(variable)
-    for statement in function.body or ():
-        flattener.add(statement)
-    if not program.instructions:
-        program.instructions.append(Instruction(0, 0, None, ("ret",), ()))
-    program.shared_bytes = _align(program.shared_bytes, 16)
-    for name in flattener.dynamic:
-        program.shared[name] = program.shared_bytes
-    program.blocks = _cut(program)
-    _find_live(program)
-    return program
+def place_variable(program: Program, variable: Variable) -> None:
+    """Gives a shared or local variable its offset; other spaces belong to the arena."""
+    size = type_bytes(variable.type) * max(1, variable.count)
+    align = max(variable.align, type_bytes(variable.type))
+    if variable.space == "shared" and variable.linkage == "extern":
+        program.dynamic.append(variable.name)
+    elif variable.space == "shared":
+        program.shared[variable.name] = align_up(program.shared_bytes, align)
+        program.shared_bytes = program.shared[variable.name] + size
+    elif variable.space in ("local", "param"):
+        program.local[variable.name] = align_up(program.local_bytes, align)
+        program.local_bytes = program.local[variable.name] + size
+
+
+def place_parameters(program: Program, function: Function) -> None:
+    """Lays out the kernel's parameters."""
+    offset = 0
+    for parameter in function.parameters:
+        size = type_bytes(parameter.type)
+        offset = align_up(offset, max(parameter.align, size))
+        program.parameters[parameter.name] = offset
+        offset += size * max(1, parameter.count)
+    program.parameter_bytes = offset
+
+
+def align_up(offset: int, unit: int) -> int:
+    return -(-offset // unit) * unit
 
 
 def location(module: Module, instruction: Instruction) -> Location:
@@ -104,207 +141,37 @@ def location(module: Module, instruction: Instruction) -> Location:
     return Location.in_text(module.source, module.text, instruction.start)
 
 
-def registers_of(operand: Operand) -> list[str]:
-    """Names of the registers in an operand, special ones included."""
-    if isinstance(operand, Register):
-        return [operand.name]
-    if isinstance(operand, Negated):
-        return [operand.register.name]
-    if isinstance(operand, Address):
-        return registers_of(operand.base)
-    if isinstance(operand, Pair):
-        return [operand.first.name, operand.second.name]
-    if isinstance(operand, Vector | Group):
-        return [name for item in operand.items for name in registers_of(item)]
-    return []
+def written(instruction: Instruction) -> tuple[str, ...]:
+    """Names of the registers that an instruction writes, the carry flag among them."""
+    if instruction.opcode in _FIRST_IS_SOURCE:
+        return ()
+    names = isa.written(instruction)
+    return (*names, CARRY) if "cc" in instruction.tokens else names
 
 
-def written(instruction: Instruction) -> list[str]:
-    if instruction.opcode in NO_DESTINATION or not instruction.operands:
-        return []
-    return registers_of(instruction.operands[0])
+def read(instruction: Instruction) -> tuple[str, ...]:
+    """Names of the registers that an instruction reads, special ones and carry included."""
+    if instruction.opcode in _FIRST_IS_SOURCE:
+        return tuple(isa.registers_of(instruction.operands))
+    names = isa.read(instruction)
+    return (*names, CARRY) if isa.reads_carry(instruction) else names
 
 
-def read(instruction: Instruction) -> list[str]:
-    skip = 0 if instruction.opcode in NO_DESTINATION else 1
-    names = [name for operand in instruction.operands[skip:] for name in registers_of(operand)]
-    return [*names, instruction.guard.register] if instruction.guard else names
+def meets(instruction: Instruction) -> bool:
+    """Whether lanes wait at the instruction for the others that its member mask names."""
+    tokens = instruction.tokens
+    if tokens[0] in ("bar", "barrier"):
+        return "warp" in tokens
+    return "sync" in tokens and tokens[0] != BARRIER
 
 
-def _align(offset: int, unit: int) -> int:
-    return -(-offset // unit) * unit
+def member_mask(instruction: Instruction) -> Operand | None:
+    """The operand with the lanes that must come; None for all of the warp."""
+    return instruction.operands[-1] if instruction.opcode in _MASK_LAST else None
 
 
-def _lay_out_parameters(program: Program, function: Function) -> None:
-    offset = 0
-    for parameter in function.parameters:
-        size = type_bytes(parameter.type)
-        offset = _align(offset, max(parameter.align, size))
-        program.parameters[parameter.name] = offset
-        offset += size * max(1, parameter.count)
-    program.parameter_bytes = offset
-
-
-class _Flattener:
-    """Appends statements to a Program, giving registers of inner scopes names of their own."""
-
-    def __init__(self, program: Program, module: Module) -> None:
-        self._program = program
-        self._module = module
-        self._scopes = [_Names()]
-        self._scope_count = 0
-        self.dynamic: list[str] = []
-
-    def add(self, statement: Statement) -> None:
-        if isinstance(statement, Instruction):
-            self._program.instructions.append(self._renamed(statement))
-        elif isinstance(statement, Label):
-            self._program.labels[statement.name] = len(self._program.instructions)
-        elif isinstance(statement, RegisterDeclaration):
-            self._declare(statement)
-        elif isinstance(statement, Variable):
-            self.place(statement)
-        elif isinstance(statement, Scope):
-            self._scope(statement)
-
-    def place(self, variable: Variable) -> None:
-        """Gives a shared or local variable its offset; other spaces belong to the arena."""
-        program = self._program
-        size = type_bytes(variable.type) * max(1, variable.count)
-        align = max(variable.align, type_bytes(variable.type))
-        if variable.space == "shared" and variable.linkage == "extern":
-            self.dynamic.append(variable.name)
-        elif variable.space == "shared":
-            program.shared[variable.name] = _align(program.shared_bytes, align)
-            program.shared_bytes = program.shared[variable.name] + size
-        elif variable.space == "local":
-            program.local[variable.name] = _align(program.local_bytes, align)
-            program.local_bytes = program.local[variable.name] + size
-
-    def _scope(self, scope: Scope) -> None:
-        if scope.opens:
-            self._scope_count += 1
-            self._scopes.append(_Names())
-        else:
-            self._scopes.pop()
-
-    def _declare(self, declaration: RegisterDeclaration) -> None:
-        suffix = f"@{self._scope_count}" if len(self._scopes) > 1 else ""
-        scope = self._scopes[-1]
-        for name, count in declaration.names:
-            if count:
-                scope.numbered[name] = (suffix, declaration.type, count)
-            else:
-                scope.plain[name] = (name + suffix, declaration.type)
-
-    def _resolve(self, name: str) -> str:
-        match = _NUMBERED.match(name)
-        for scope in reversed(self._scopes):
-            if name in scope.plain:
-                unique, kind = scope.plain[name]
-            elif match and match[1] in scope.numbered:
-                suffix, kind, count = scope.numbered[match[1]]
-                if int(match[2]) >= count:
-                    continue
-                unique = name + suffix
-            else:
-                continue
-            self._program.registers[unique] = kind
-            return unique
-        return name
-
-    def _renamed(self, instruction: Instruction) -> Instruction:
-        guard = instruction.guard
-        if guard is not None:
-            guard = replace(guard, register=self._resolve(guard.register))
-        operands = tuple(self._operand(operand) for operand in instruction.operands)
-        return Instruction(
-            instruction.start,
-            instruction.end,
-            guard,
-            instruction.tokens,
-            operands,
-            instruction.line,
-            instruction.file,
-        )
-
-    def _register(self, register: Register) -> Register:
-        return Register(self._resolve(register.name))
-
-    def _operand(self, operand: Operand) -> Operand:
-        if isinstance(operand, Register):
-            return self._register(operand)
-        if isinstance(operand, Symbol):
-            name = self._resolve(operand.name)
-            return Register(name) if name in self._program.registers else operand
-        if isinstance(operand, Negated):
-            return Negated(self._register(operand.register))
-        if isinstance(operand, Pair):
-            return Pair(self._register(operand.first), self._register(operand.second))
-        if isinstance(operand, Address) and isinstance(operand.base, Register):
-            return Address(self._register(operand.base), operand.offset)
-        if isinstance(operand, Vector | Group):
-            return type(operand)(tuple(self._operand(item) for item in operand.items))
-        return operand
-
-
-def _target(program: Program, instruction: Instruction) -> int:
-    operand = instruction.operands[0]
-    assert isinstance(operand, Symbol)
-    if operand.name not in program.labels:
-        raise UserError(f"no label '{operand.name}' in {program.name}")
-    return program.labels[operand.name]
-
-
-def _reads_clock(instruction: Instruction) -> bool:
-    return instruction.opcode == "mov" and not CLOCKS.isdisjoint(read(instruction))
-
-
-def _cut(program: Program) -> list[Block]:
-    code = program.instructions
-    leaders = {0, *program.labels.values()}
-    leaders.update(k + 1 for k, i in enumerate(code) if i.opcode in BLOCK_ENDS)
-    joined = {k + 1 for k, i in enumerate(code) if _reads_clock(i)} - leaders
-    leaders |= joined
-    starts = sorted(k for k in leaders if k < len(code))
-    index = {start: k for k, start in enumerate(starts)} | {len(code): len(starts)}
-    blocks = []
-    for first, end in zip(starts, [*starts[1:], len(code)], strict=True):
-        last = code[end - 1]
-        following = [index[end]]
-        if last.opcode == "bra":
-            taken = index[_target(program, last)]
-            following = [taken, index[end]] if last.guard else [taken]
-        elif last.opcode in ("ret", "exit", "trap"):
-            following = [len(starts), index[end]] if last.guard else [len(starts)]
-        blocks.append(Block(first, end, tuple(following), first in joined))
-    return blocks
-
-
-def _use_and_definition(program: Program, block: Block) -> tuple[set[str], set[str]]:
-    used: set[str] = set()
-    defined: set[str] = set()
-    for instruction in program.instructions[block.first : block.end]:
-        reads = read(instruction)
-        if instruction.guard:
-            reads += written(instruction)
-        used.update(r for r in reads if r in program.registers and r not in defined)
-        defined.update(r for r in written(instruction) if r in program.registers)
-    return used, defined
-
-
-def _find_live(program: Program) -> None:
-    """Backward data flow to the fixed point."""
-    sets = [_use_and_definition(program, block) for block in program.blocks]
-    live_in: list[frozenset[str]] = [frozenset()] * (len(sets) + 1)
-    live_out: list[frozenset[str]] = [frozenset()] * len(sets)
-    changed = True
-    while changed:
-        changed = False
-        for k in range(len(sets) - 1, -1, -1):
-            used, defined = sets[k]
-            out = frozenset().union(*(live_in[s] for s in program.blocks[k].successors))
-            before = used | (out - defined)
-            changed |= before != live_in[k]
-            live_in[k], live_out[k] = frozenset(before), out
-    program.live_in, program.live_out = live_in[:-1], live_out
+def symbol_name(instruction: Instruction) -> str:
+    """The name that is the first operand."""
+    first = instruction.operands[0]
+    assert isinstance(first, Symbol)
+    return first.name

@@ -13,7 +13,7 @@ from gpuwatch.instrument.positions import Found
 from gpuwatch.instrument.registers import Declared
 from gpuwatch.instrument.scene import Scene, Shared
 from gpuwatch.instrument.sites import Sites, Stop
-from gpuwatch.instrument.subject import SubjectReader
+from gpuwatch.instrument.subject_reader import SubjectReader
 from gpuwatch.probe.model import Probe
 from gpuwatch.ptx.model import (
     Directive,

@@ -10,9 +10,11 @@ class Declared:
 
     def __init__(self) -> None:
         self._scopes: list[dict[str, tuple[str, int]]] = [{}]
+        self._known: dict[str, str] = {}
 
     def see(self, statement: Statement) -> None:
         """Take note of a declaration, or of where a scope begins or ends."""
+        self._known.clear()
         if isinstance(statement, RegisterDeclaration):
             for name, count in statement.names:
                 self._scopes[-1][name] = statement.type, count
@@ -24,6 +26,12 @@ class Declared:
 
     def type_of(self, name: str) -> str:
         """The declared type of a register, without its dot; "" if it is none of the body's own."""
+        type_ = self._known.get(name)
+        if type_ is None:
+            type_ = self._known[name] = self._find(name)
+        return type_
+
+    def _find(self, name: str) -> str:
         stem = len(name.rstrip("0123456789"))
         for scope in reversed(self._scopes):
             if name in scope and not scope[name][1]:

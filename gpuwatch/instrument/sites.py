@@ -7,7 +7,7 @@ is lowered once, with holes for these, and filled in at each place.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -16,7 +16,8 @@ from gpuwatch.instrument.code import Code, Temporaries
 from gpuwatch.instrument.exposure import helpers_of
 from gpuwatch.instrument.model import Site
 from gpuwatch.instrument.scene import Scene, Shared
-from gpuwatch.instrument.subject import HELPERS, Subject, SubjectReader
+from gpuwatch.instrument.subject import HELPERS, Subject
+from gpuwatch.instrument.subject_reader import SubjectReader
 from gpuwatch.probe.model import Probe
 from gpuwatch.ptx.model import Instruction
 
@@ -125,41 +126,38 @@ class _Stencil:
     def __init__(
         self, before: Sequence[str], after: Sequence[str], prefix: str, first: int
     ) -> None:
-        pattern = re.compile(rf"\0(\w+)\0|{re.escape(prefix)}(\d+)")
-        self._before, self._after = ["\n".join(lines) for lines in (before, after)]
-        self._pieces = [_cut(pattern, text, first) for text in (self._before, self._after)]
-        self._prefix = prefix
-        self.labels = max([0, *(n for pieces in self._pieces for n in _labels(pieces))])
+        self._parts = [_Part("\n".join(lines), prefix, first) for lines in (before, after)]
+        self.labels = max([0, *(number for part in self._parts for _, number in part.labels)])
 
     def fill(self, texts: dict[str, str], first: int) -> tuple[str, str]:
         """The code in front and behind; labels are numbered from `first` + 1."""
-        before, after = [
-            "".join([piece if type(piece) is str else self._text(piece, texts, first)
-                     for piece in pieces])
-            for pieces in self._pieces
-        ]  # fmt: skip
-        return before, after
-
-    def _text(self, hole: str | _Hole, texts: dict[str, str], first: int) -> str:
-        assert isinstance(hole, _Hole)
-        return texts[hole.name] if hole.name else f"{self._prefix}{first + hole.label}"
+        before, after = self._parts
+        return before.fill(texts, first), after.fill(texts, first)
 
 
-@dataclass(frozen=True, slots=True)
-class _Hole:
-    name: str
-    label: int
+class _Part:
+    """A text in pieces; `names` and `labels` are its holes, each with its place among them."""
 
+    def __init__(self, text: str, prefix: str, first: int) -> None:
+        self._prefix = prefix
+        self._pieces: list[str] = []
+        self._names: list[tuple[int, str]] = []
+        self.labels: list[tuple[int, int]] = []
+        position = 0
+        for match in re.finditer(rf"\0(\w+)\0|{re.escape(prefix)}(\d+)", text):
+            self._pieces += (text[position : match.start()], "")
+            place = len(self._pieces) - 1
+            if match[1]:
+                self._names.append((place, match[1]))
+            else:
+                self.labels.append((place, int(match[2]) - first))
+            position = match.end()
+        self._pieces.append(text[position:])
 
-def _cut(pattern: re.Pattern[str], text: str, first: int) -> list[str | _Hole]:
-    pieces: list[str | _Hole] = []
-    position = 0
-    for match in pattern.finditer(text):
-        pieces.append(text[position : match.start()])
-        pieces.append(_Hole(match[1] or "", int(match[2] or first) - first))
-        position = match.end()
-    return [*pieces, text[position:]]
-
-
-def _labels(pieces: Sequence[str | _Hole]) -> Iterator[int]:
-    return (piece.label for piece in pieces if isinstance(piece, _Hole))
+    def fill(self, texts: dict[str, str], first: int) -> str:
+        pieces = self._pieces
+        for place, name in self._names:
+            pieces[place] = texts[name]
+        for place, number in self.labels:
+            pieces[place] = f"{self._prefix}{first + number}"
+        return "".join(pieces)

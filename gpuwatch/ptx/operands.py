@@ -56,7 +56,7 @@ class OperandReader:
         self.in_call = False
         self._constants = ConstantReader(cursor)
         self._depth = 0
-        self._known: dict[str, Operand] = {}
+        self._known = _Known(registers)
 
     def declaring(self, names: Iterable[tuple[str, int]]) -> OperandReader:
         """A reader that knows the registers `names` too; this one, where all of them have a %."""
@@ -65,7 +65,7 @@ class OperandReader:
 
     def hiding(self, name: str) -> OperandReader:
         """A reader to which `name` is a variable."""
-        if not self._declared(name):
+        if not _declared(name, self.registers):
             return self
         return self._with({**self.registers, name: _VARIABLE})
 
@@ -83,8 +83,13 @@ class OperandReader:
         last = instruction.end - 1
         if begin == last:
             return ()
+        known = self._known
+        try:
+            return tuple([known[one] for one in text[begin:last].split(", ")])
+        except KeyError:  # not of names, numbers and addresses alone
+            pass
         if _PLAIN_LIST.match(text, begin, instruction.end):
-            return tuple([self._plain(one) for one in _PLAIN_ONE.findall(text, begin, last)])
+            return tuple([known[one] for one in _PLAIN_ONE.findall(text, begin, last)])
         fork = OperandReader(self.cursor.fork(begin), self.registers)
         return fork.operands_of(instruction.tokens)
 
@@ -92,30 +97,6 @@ class OperandReader:
         """Operands behind an opcode, up to the semicolon, which stays."""
         self.in_call = tokens[0] == "call"
         return self.operands(";")
-
-    def _plain(self, text: str) -> Operand:
-        operand = self._known.get(text)
-        if operand is None:
-            operand = self._known[text] = OperandReader._one(self, text)
-        return operand
-
-    def _one(self, text: str) -> Operand:
-        text = text.replace(" ", "")
-        first = text[0]
-        if first == "[":
-            base, _, offset = text[1:-1].partition("+")
-            return Address(self._name(base), int(offset or "0"))
-        if first == "{":
-            return Vector(tuple([self._plain(item) for item in text[1:-1].split(",")]))
-        if first.isdigit() or first == "-":
-            value = -number(text[1:]) if first == "-" else number(text)
-            return Immediate(text, value, is_float_literal(text))
-        return self._name(text)
-
-    def _name(self, text: str) -> Register | Symbol | Immediate:
-        if text == WARP_SZ.text:
-            return WARP_SZ
-        return Register(text) if self._is_register(text) else Symbol(text)
 
     def operands(self, closing: str) -> tuple[Operand, ...]:
         """operands = [ operand { "," operand } ], up to `closing`, which stays."""
@@ -220,19 +201,54 @@ class OperandReader:
         if cursor.at("|"):
             cursor.next()
             return Pair(Register(token.text), self.register())
-        if self._is_register(token.text):
+        if _is_register(token.text, self.registers):
             return Register(token.text)
         return Symbol(token.text, self._constants.offset())
 
-    def _is_register(self, text: str) -> bool:
-        return text[0] == "%" or text == "_" or self._declared(text.split(".")[0])
 
-    def _declared(self, name: str) -> bool:
-        """Whether `name` is declared itself, or is a number of a declared `family<count>`."""
-        known = self.registers.get(name)
-        if known == 0 or known == _VARIABLE:
-            return known == 0
-        return any(index < self.registers.get(family, 0) for family, index in families(name))
+def _is_register(text: str, declared: Mapping[str, int]) -> bool:
+    if text[0] == "%" or text == "_":
+        return True
+    return bool(declared) and _declared(text.partition(".")[0], declared)
+
+
+def _declared(name: str, declared: Mapping[str, int]) -> bool:
+    """Whether `name` is declared itself, or is a number of a declared `family<count>`."""
+    known = declared.get(name)
+    if known == 0 or known == _VARIABLE:
+        return known == 0
+    return any(index < declared.get(family, 0) for family, index in families(name))
+
+
+class _Known(dict[str, Operand]):
+    """Operands of the usual shapes by their text; KeyError for any other text."""
+
+    def __init__(self, registers: Mapping[str, int]) -> None:
+        super().__init__()
+        self._registers = registers
+
+    def __missing__(self, text: str) -> Operand:
+        if not _PLAIN_ONE.fullmatch(text):
+            raise KeyError(text)
+        operand = self[text] = self._read(text)
+        return operand
+
+    def _read(self, text: str) -> Operand:
+        first = text[0]
+        if first == "[":
+            base, _, offset = text[1:-1].partition("+")
+            return Address(self._name(base.strip()), int(offset or "0"))
+        if first == "{":
+            return Vector(tuple([self[item.strip()] for item in text[1:-1].split(",")]))
+        if first.isdigit() or first == "-":
+            value = -number(text[1:]) if first == "-" else number(text)
+            return Immediate(text, value, is_float_literal(text))
+        return self._name(text)
+
+    def _name(self, text: str) -> Register | Symbol | Immediate:
+        if _is_register(text, self._registers):
+            return Register(text)
+        return WARP_SZ if text == WARP_SZ.text else Symbol(text)
 
 
 _MARKED: dict[str, Callable[[OperandReader], Operand]] = {

@@ -64,6 +64,9 @@ def test_unknown_name_lists_the_known_ones() -> None:
         ("sm_count = 72", "sm_count = true", "must be a whole number", "sm_count = true"),
         ("[latency]", "[latencies]", "unknown key 'latencies'", "[latencies]"),
         ('arch = "sm_86"', 'arch = "8.6"', "must look like", "arch"),
+        ("l2 = 200", "l22 = 200", "unknown key 'l22'", "l22"),
+        ("dram = 480", "dram = 100", "'l2' is above 'dram'", "l2 ="),
+        ("shared_per_sm = 102400", "shared_per_sm = 9", "is above 'shared_per_sm'", "max ="),
         ('title = "NVIDIA A10 (modelled)"', "", "'title' is missing", "#"),
     ],
 )
@@ -72,6 +75,13 @@ def test_mistakes_are_shown_at_their_place(old: str, new: str, words: str, line_
         profiles.parse(A10.replace(old, new), "mine", "mine.toml")
     assert words in caught.value.message
     assert caught.value.at is not None and line_holds in caught.value.at.text
+    assert caught.value.hint
+
+
+def test_a_misspelt_key_gets_a_suggestion() -> None:
+    with pytest.raises(UserError) as caught:
+        profiles.parse(A10.replace("sm_count", "sm_cuont"), "mine", "mine.toml")
+    assert "did you mean 'sm_count'?" in caught.value.hint
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -65,6 +66,14 @@ _TABLES = {
     "bandwidth": {"l1", "l1_achieved", "l2", "dram"},
     "overhead": {"launch", "block"},
 }
+_ASCENDING = (
+    ("limits", "shared_per_block", "shared_per_block_max"),
+    ("limits", "shared_per_block_max", "shared_per_sm"),
+    ("limits", "register_unit", "registers_per_sm"),
+    ("latency", "l1", "l2"),
+    ("latency", "l2", "dram"),
+)
+"""Of a table, what cannot be larger than what."""
 _MAY_BE_ZERO = {"shared_reserved", "launch", "block"}
 _FRACTIONAL = {"latency", "bandwidth"}
 
@@ -139,12 +148,17 @@ def load(name_or_path: str) -> Profile:
         if name_or_path.lower() not in names():
             raise UserError(
                 f"no simulated GPU is called '{name_or_path}'",
-                hint=f"choose one of {', '.join(names())}, or give the path of a .toml file",
+                hint=f"choose one of {', '.join(names())}, or give the path of a .toml file "
+                f"(copy one from {FOLDER})",
             )
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read the profile '{path}'", detail=str(error)) from error
+        raise UserError(
+            f"cannot read the profile '{path}'",
+            detail=str(error),
+            hint=f"copy one from {FOLDER} there and change what differs",
+        ) from error
     return parse(text, path.stem, str(path))
 
 
@@ -153,13 +167,20 @@ def parse(text: str, name: str, source: str) -> Profile:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"not valid TOML: {error}", at=_place_of(error, text, source)) from error
+        raise UserError(
+            f"not valid TOML: {error}",
+            at=_place_of(error, text, source),
+            hint="lines are `key = value` under a `[table]`; comments begin with #",
+        ) from error
     reader = _Reader(text, source, tables)
     title, arch = reader.text("title"), reader.text("arch")
     if not re.fullmatch(r"sm_\d{2,3}[af]?", arch):
         raise reader.error("'arch' must look like \"sm_86\"", "", "arch")
     reader.refuse_unknown("", set(tables), {"title", "arch", *_TABLES})
     numbers = {table: reader.numbers(table) for table in _TABLES}
+    for table, low, high in _ASCENDING:
+        if numbers[table][low] > numbers[table][high]:
+            raise reader.error(f"'{low}' is above '{high}'", table, low)
     limits = {key: int(value) for key, value in numbers["limits"].items()}
     device, bandwidth = numbers["device"], numbers["bandwidth"]
     return Profile(
@@ -239,7 +260,9 @@ class _Reader:
 
     def refuse_unknown(self, table: str, found: set[str], known: set[str]) -> None:
         for key in sorted(found - known):
-            hint = f"known here: {', '.join(sorted(known))}"
+            close = difflib.get_close_matches(key, known, 1)
+            meant = f"did you mean '{close[0]}'? " if close else ""
+            hint = f"{meant}known here: {', '.join(sorted(known))}"
             raise self.error(f"unknown key '{key}'", table, key, hint)
 
     def error(self, message: str, table: str, key: str, hint: str = "") -> UserError:
@@ -253,7 +276,7 @@ class _Reader:
             line = re.compile(pattern, re.MULTILINE).search(self._text, start)
             start = line.start(1) if line else start
         place = Location.in_text(self._source, self._text, start)
-        return UserError(message, at=place, hint=hint)
+        return UserError(message, at=place, hint=hint or f"compare with {FOLDER / 'a10.toml'}")
 
 
 def _place_of(error: tomllib.TOMLDecodeError, text: str, source: str) -> Location:

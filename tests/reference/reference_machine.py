@@ -172,6 +172,7 @@ class _Thread:
     ) -> None:
         self._kernel = kernel
         self._registers = dict.fromkeys(kernel.widths, 0)
+        self._carry = 0
         self._spaces = {"global": memory, "shared": shared}
         self._spaces["local"] = Memory([bytearray(4096)], 0)
         parameters = bytearray()
@@ -207,7 +208,29 @@ class _Thread:
                 assert isinstance(answer, tuple)
                 self._write_pair(instruction.operands[0], *answer)
             else:
-                _STEPS.get(opcode, _Thread._compute)(self, instruction)
+                self._step(instruction)
+
+    def _step(self, instruction: Instruction) -> None:
+        tokens = instruction.tokens
+        if "cc" in tokens or tokens[0] in ("addc", "subc", "madc"):
+            self._carrying(instruction)
+        else:
+            _STEPS.get(tokens[0], _Thread._compute)(self, instruction)
+
+    def _carrying(self, instruction: Instruction) -> None:
+        """add, sub and mad with the carry flag, which holds the borrow of a subtraction."""
+        tokens = instruction.tokens
+        form = Form(tokens, tokens[-1])
+        target, *sources = instruction.operands
+        *factors, a, b = (self._read(source, form.kind) for source in sources)
+        if tokens[0].startswith("mad"):
+            product = compute(Form(("mul", *tokens[1:]), form.kind), [factors[0], a])
+            a = product & (1 << form.width) - 1
+        carry = self._carry if tokens[0].endswith("c") else 0
+        total = a - b - carry if tokens[0].startswith("sub") else a + b + carry
+        if "cc" in tokens:
+            self._carry = int(not 0 <= total < 1 << form.width)
+        self._write(target, total, form.kind)
 
     def _is_chosen(self, instruction: Instruction) -> bool:
         guard = instruction.guard
@@ -341,8 +364,7 @@ class _Thread:
         size = WIDTHS[kind] // 8
         target, source = instruction.operands
         memory, address = self._place(instruction, source)
-        items = target.items if isinstance(target, Vector) else (target,)
-        for k, item in enumerate(items):
+        for k, item in enumerate(_items(target)):
             self._write(item, memory.read(address + k * size, size), kind)
 
     def _store(self, instruction: Instruction) -> None:
@@ -350,22 +372,28 @@ class _Thread:
         size = WIDTHS[kind] // 8
         target, source = instruction.operands
         memory, address = self._place(instruction, target)
-        items = source.items if isinstance(source, Vector) else (source,)
-        for k, item in enumerate(items):
+        for k, item in enumerate(_items(source)):
             memory.write(address + k * size, size, self._read(item, kind))
 
     def _atomic(self, instruction: Instruction) -> None:
-        kind = instruction.tokens[-1]
+        kind, tokens = instruction.tokens[-1], instruction.tokens
         size = WIDTHS[kind] // 8
         results = instruction.operands[: instruction.opcode == "atom"]
         place, *sources = instruction.operands[len(results) :]
         memory, address = self._place(instruction, place)
-        old = memory.read(address, size)
-        name = next(t for t in instruction.tokens if t in _ATOMIC)
-        new = _ATOMIC[name](Form((name,), kind), old, [self._read(s, kind) for s in sources])
-        memory.write(address, size, new & (1 << WIDTHS[kind]) - 1)
-        for target in results:
-            self._write(target, old, kind)
+        name = next(t for t in tokens if t in _ATOMIC)
+        flushing = kind == "f32" and "global" in tokens
+        form = Form((name, "ftz") if flushing else (name,), kind)
+        for k, items in enumerate(zip(*(_items(source) for source in sources), strict=True)):
+            old = memory.read(address + k * size, size)
+            new = _ATOMIC[name](form, old, [self._read(item, kind) for item in items])
+            memory.write(address + k * size, size, new & (1 << WIDTHS[kind]) - 1)
+            for target in results:
+                self._write(_items(target)[k], old, kind)
+
+
+def _items(operand: Operand) -> tuple[Operand, ...]:
+    return operand.items if isinstance(operand, Vector) else (operand,)
 
 
 def _immediate(operand: Immediate, kind: str) -> int:
@@ -375,7 +403,9 @@ def _immediate(operand: Immediate, kind: str) -> int:
 
 
 _OF_32_BITS = {"shl": (1,), "shr": (1,), "bfe": (1, 2), "bfi": (2, 3), "shf": (0, 1, 2),
-               "lop3": (3,)}  # fmt: skip
+               "lop3": (3,)} | dict.fromkeys(
+    (f"{name}{n}" for name in ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vavrg", "vset")
+     for n in (2, 4)), (2,))  # fmt: skip
 """Operands that are 32 bits wide whatever the type says."""
 _GIVES_32_BITS = ("popc", "clz", "bfind")
 

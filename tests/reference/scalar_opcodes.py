@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import binary_float as bf
+import scalar_bits
+from scalar_bits import signed
 
 WIDTHS = {f"{letter}{width}": width for letter in "bus" for width in (8, 16, 32, 64)}
 WIDTHS |= {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "pred": 1, "tf32": 32, "e4m3": 8, "e5m2": 8}
@@ -51,10 +53,6 @@ class Form:
     @property
     def most(self) -> int:
         return (1 << (self.width - self.is_signed)) - 1
-
-
-def signed(bits: int, width: int) -> int:
-    return bits - (bits >> (width - 1) << width)
 
 
 def clamped(form: Form, number: int) -> int:
@@ -116,12 +114,14 @@ def _product(form: Form, a: int, b: int, c: int = 0) -> int:
     if form.has("hi"):
         product >>= form.width
     wide = Form((), form.kind[0] + str(2 * form.width)) if form.has("wide") else form
-    return product + wide.number(c)
+    total = product + wide.number(c)
+    return clamped(form, total) if form.has("sat") else total
 
 
 def _product24(form: Form, a: int, b: int, c: int = 0) -> int:
     x, y = (signed(v & 0xFFFFFF, 24) if form.is_signed else v & 0xFFFFFF for v in (a, b))
-    return x * y + c
+    product = signed((x * y >> 16 if form.has("hi") else x * y) & 0xFFFFFFFF, 32)
+    return clamped(form, product + signed(c, 32)) if form.has("sat") else product + c
 
 
 def _quotient(form: Form, a: int, b: int) -> int:
@@ -149,58 +149,6 @@ def _funnel(form: Form, low: int, high: int, amount: int) -> int:
     shift = amount & 31 if form.has("wrap") else min(amount, 32)
     both = high << 32 | low
     return (both << shift) >> 32 if form.tokens[1] == "l" else both >> shift
-
-
-def _extract(form: Form, a: int, position: int, length: int) -> int:
-    position, length, last = position & 255, length & 255, form.width - 1
-    fill = a >> min(position + length - 1, last) & 1 if form.is_signed and length else 0
-    bits = [
-        a >> (position + i) & 1 if i < length and position + i <= last else fill
-        for i in range(form.width)
-    ]
-    return sum(bit << i for i, bit in enumerate(bits))
-
-
-def _insert(form: Form, a: int, b: int, position: int, length: int) -> int:
-    position, length = position & 255, length & 255
-    for i in range(min(length, form.width - position)):
-        place = 1 << (position + i)
-        b = b | place if a >> i & 1 else b & ~place
-    return b
-
-
-def _find(form: Form, a: int) -> int:
-    x = ~a & (1 << form.width) - 1 if form.is_signed and form.number(a) < 0 else a
-    place = x.bit_length() - 1
-    if form.has("shiftamt") and place >= 0:
-        return form.width - 1 - place
-    return place
-
-
-def _permute(_: Form, a: int, b: int, choice: int) -> int:
-    source = (b << 32 | a).to_bytes(8, "little")
-    result = 0
-    for k in range(4):
-        nibble = choice >> (4 * k) & 15
-        byte = source[nibble & 7]
-        if nibble & 8:
-            byte = 0xFF if byte & 0x80 else 0
-        result |= byte << (8 * k)
-    return result
-
-
-def _table3(form: Form, a: int, b: int, c: int, table: int) -> int:
-    rows = ((a >> i & 1) << 2 | (b >> i & 1) << 1 | c >> i & 1 for i in range(form.width))
-    return sum((table >> row & 1) << i for i, row in enumerate(rows))
-
-
-def _dot4(form: Form, a: int, b: int, total: int) -> int:
-    kinds = form.tokens[1:3]
-    for k in range(4):
-        parts = [v >> (8 * k) & 255 for v in (a, b)]
-        x, y = (signed(p, 8) if t[0] == "s" else p for p, t in zip(parts, kinds, strict=True))
-        total += x * y
-    return total
 
 
 def _above_zero(form: Form, a: int) -> int:
@@ -232,15 +180,7 @@ _INTEGER: dict[str, Callable[..., int]] = {
     "shl": _left,
     "shr": _right,
     "shf": _funnel,
-    "bfe": _extract,
-    "bfi": _insert,
-    "bfind": _find,
-    "popc": lambda _, a: a.bit_count(),
-    "clz": lambda form, a: form.width - a.bit_length(),
-    "brev": lambda form, a: int(f"{a:0{form.width}b}"[::-1], 2),
-    "prmt": _permute,
-    "lop3": _table3,
-    "dp4a": _dot4,
+    **scalar_bits.OPCODES,
     "sad": _distance,
 }
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from gpuwatch.device.sim import (
     barriers,
     control,
+    emit_async,
     emit_atomic,
     emit_bits,
     emit_compare,
@@ -19,8 +20,12 @@ from gpuwatch.device.sim import (
     emit_convert,
     emit_float,
     emit_integer,
+    emit_matrix,
     emit_memory,
+    emit_tiles,
+    emit_video,
     emit_warp,
+    emit_wmma,
 )
 from gpuwatch.device.sim.driver import driver
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, special_registers
@@ -40,6 +45,11 @@ OPCODES: dict[str, Callable[[Emitter, Instruction], None]] = {
     **emit_bits.OPCODES,
     **emit_warp.OPCODES,
     **emit_atomic.OPCODES,
+    **emit_async.OPCODES,
+    **emit_matrix.OPCODES,
+    **emit_wmma.OPCODES,
+    **emit_tiles.OPCODES,
+    **emit_video.OPCODES,
     **emit_control.OPCODES,
 }
 SIGNATURE = (

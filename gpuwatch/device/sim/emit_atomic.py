@@ -8,13 +8,14 @@ flushes subnormal numbers in global memory and keeps them in shared memory.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from gpuwatch.device.sim.access import Access, effective_address, space_of
 from gpuwatch.device.sim.emit_float import CANONICAL_NAN, flush
 from gpuwatch.device.sim.emit_formats import NARROW, PACKED, join, narrow, number, split, widen
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, type_of
 from gpuwatch.device.sim.ir import BITS, MASK_ALL, SCALAR, splat, vector
-from gpuwatch.device.sim.layout import LaunchField
+from gpuwatch.device.sim.layout import ARENA_BASE, LaunchField
 from gpuwatch.ptx.model import Instruction, Operand, Vector
 
 _INTEGER = {
@@ -85,7 +86,7 @@ def _perform(
         for value, slot in zip(values, slots, strict=True):
             ir.store(vector(scalar), value[k], slot, 64)
         ir.store(vector(scalar), "zeroinitializer", "%scratch.4", 64)
-        lane_loop(e, bits, lambda lane, s=slots: _one(e, instruction, kind, access, s, lane))
+        lane_loop(e, bits, partial(_one, e, instruction, kind, access, slots))
         results.append(ir.load(vector(scalar), "%scratch.4", 64))
     return results
 

@@ -164,7 +164,7 @@ def _lop3(e: Emitter, instruction: Instruction) -> None:
     e.write(instruction.operands[0], result, "b32")
 
 
-def _field(e: Emitter, kind: str, value: str, bits: int, index: int) -> str:
+def field(e: Emitter, kind: str, value: str, bits: int, index: int) -> str:
     """Field `index` of `bits` bits, extended by the sign of `kind`."""
     top = e.ir.binary("shl", "i32", value, splat("i32", 32 - bits * (index + 1)))
     shift = "ashr" if kind.startswith("s") else "lshr"
@@ -185,8 +185,8 @@ def _dot_product(e: Emitter, instruction: Instruction) -> None:
     kinds = instruction.tokens[-2:]
     bits, first = _dot(instruction)
     for k in range(32 // bits):
-        product = ir.binary("mul", "i32", _field(e, kinds[0], a, bits, k),
-                            _field(e, kinds[1], b, 8, first + k))  # fmt: skip
+        product = ir.binary("mul", "i32", field(e, kinds[0], a, bits, k),
+                            field(e, kinds[1], b, 8, first + k))  # fmt: skip
         total = ir.binary("add", "i32", total, product)
     e.write(instruction.operands[0], total, "b32")
 

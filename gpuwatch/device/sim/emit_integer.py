@@ -132,9 +132,9 @@ def _multiply(e: Emitter, instruction: Instruction) -> None:
         return
     a, b = (e.value(operand, kind) for operand in instruction.operands[1:3])
     result, result_kind = _product(e, kind, tokens[1], a, b)
-    if tokens[0] == "mad":
+    if tokens[0] != "mul":
         addend = e.value(instruction.operands[3], result_kind)
-        if "cc" in tokens:
+        if "cc" in tokens or tokens[0] == "madc":
             emit_carry.add_to(e, instruction, result_kind, result, addend)
             return
         one = _saturated if "sat" in tokens else _plain
@@ -276,6 +276,9 @@ OPCODES: dict[str, Emit] = {
     "sub": arithmetic("sub", emit_float.sub),
     "mul": _multiply,
     "mad": _multiply,
+    "addc": emit_carry.add,
+    "subc": emit_carry.add,
+    "madc": _multiply,
     "mul24": _multiply24,
     "mad24": _multiply24,
     "div": _divide("div"),

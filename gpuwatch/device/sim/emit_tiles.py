@@ -1,0 +1,101 @@
+"""8x8 tiles of 16-bit elements: ldmatrix, stmatrix, movmatrix. And elect.
+
+Of a tile lane l holds elements 2(l%4) and 2(l%4)+1 of row l/4. Lanes 8t .. 8t+7 give the
+addresses of the rows of tile t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpuwatch.device.sim.access import Access, effective_address, space_of
+from gpuwatch.device.sim.emit_formats import join, split
+from gpuwatch.device.sim.emit_memory import gather, scatter
+from gpuwatch.device.sim.emitter import Emitter, UnsupportedError
+from gpuwatch.device.sim.ir import MASK_ALL, WARP, constants, lanes, vector
+from gpuwatch.ptx.model import Instruction, Operand, Pair, Vector
+
+
+def _tiles(instruction: Instruction, registers: Operand) -> tuple[Operand, ...]:
+    if "m8n8" not in instruction.tokens or "b16" not in instruction.tokens:
+        raise UnsupportedError("tiles of other than 8x8 elements of 16 bits")
+    return registers.items if isinstance(registers, Vector) else (registers,)
+
+
+def _piece(e: Emitter, instruction: Instruction, space: str, addresses: str, tile: int,
+           half: int) -> Access:  # fmt: skip
+    """Access to a lane's part of a tile: a word, or with `.trans` one of its two halves."""
+    ir = e.ir
+    if "trans" in instruction.tokens:
+        rows = [8 * tile + 2 * (lane % 4) + half for lane in range(WARP)]
+        offsets = [2 * (lane // 4) for lane in range(WARP)]
+    else:
+        rows = [8 * tile + lane // 4 for lane in range(WARP)]
+        offsets = [4 * (lane % 4) for lane in range(WARP)]
+    address = ir.binary("add", "i64", ir.permute("i64", addresses, rows), constants("i64", offsets))
+    return Access(e, space, "i16" if "trans" in instruction.tokens else "i32", 1, address)
+
+
+def _ldmatrix(e: Emitter, instruction: Instruction) -> None:
+    registers, place = instruction.operands
+    space = space_of(instruction)
+    addresses = effective_address(e, place, space)
+    tiles = _tiles(instruction, registers)
+    results = []
+    for tile in range(len(tiles)):
+        if "trans" in instruction.tokens:
+            halves = [
+                gather(_piece(e, instruction, space, addresses, tile, half))[0] for half in (0, 1)
+            ]
+            results.append(join(e, "u16x2", *halves))
+        else:
+            results += gather(_piece(e, instruction, space, addresses, tile, 0))
+    for register, value in zip(tiles, results, strict=True):
+        e.write(register, value, "b32")
+
+
+def _stmatrix(e: Emitter, instruction: Instruction) -> None:
+    place, registers = instruction.operands
+    space = space_of(instruction)
+    addresses = effective_address(e, place, space)
+    for tile, register in enumerate(_tiles(instruction, registers)):
+        value = e.value(register, "b32")
+        if "trans" in instruction.tokens:
+            for half, part in enumerate(split(e, "u16x2", value)):
+                scatter(_piece(e, instruction, space, addresses, tile, half), [part])
+        else:
+            scatter(_piece(e, instruction, space, addresses, tile, 0), [value])
+
+
+def _movmatrix(e: Emitter, instruction: Instruction) -> None:
+    """Transposes a tile that lies in registers."""
+    ir = e.ir
+    low, high = split(e, "u16x2", e.value(instruction.operands[1], "b32"))
+    parts = []
+    for half in (0, 1):
+        places = [(2 * (lane % 4) + half) * 4 + lane // 8 for lane in range(WARP)]
+        odd = constants("i1", [lane // 4 % 2 for lane in range(WARP)])
+        even_part, odd_part = (ir.permute("i16", part, places) for part in (low, high))
+        parts.append(ir.select(odd, "i16", odd_part, even_part))
+    e.write(instruction.operands[0], join(e, "u16x2", *parts), "b32")
+
+
+def _elect(e: Emitter, instruction: Instruction) -> None:
+    """The lowest of the executing lanes is the leader."""
+    ir = e.ir
+    bits = ir.bits_of(e.mask() or MASK_ALL)
+    leader = ir.call("i32", "llvm.cttz.i32", [("i32", bits), ("i1", "false")])
+    chosen = ir.broadcast("i32", leader)
+    target = instruction.operands[0]
+    if not isinstance(target, Pair):
+        raise UnsupportedError("elect without a predicate")
+    e.write(target.first, chosen, "b32")
+    e.write(target.second, ir.value(f"icmp eq {vector('i32')} {chosen}, {lanes('i32')}"), "pred")
+
+
+OPCODES: dict[str, Callable[[Emitter, Instruction], None]] = {
+    "ldmatrix": _ldmatrix,
+    "stmatrix": _stmatrix,
+    "movmatrix": _movmatrix,
+    "elect": _elect,
+}

@@ -29,6 +29,7 @@ from gpuwatch.ptx.model import (
 )
 
 _LEADING = (RegisterDeclaration, Variable, Loc, Directive)
+_SEEN = frozenset({RegisterDeclaration, Scope})
 _ENDS = frozenset({"ret", "exit", "bra", "trap", "brx"})
 
 
@@ -79,10 +80,12 @@ class Body:
         reader = SubjectReader(declared)
         exiting = exiting if ending else frozenset()
         for index, statement in enumerate(self._statements):
-            if isinstance(statement, RegisterDeclaration | Scope):
+            leaves = False
+            if type(statement) is Instruction:
+                leaves = statement.tokens[0] in exiting
+            elif type(statement) in _SEEN:
                 declared.see(statement)
-            leaves = isinstance(statement, Instruction) and statement.tokens[0] in exiting
-            if index in stops or leaves:
+            if leaves or index in stops:
                 self._at(statement, stops.get(index), reader, ending if leaves else ())
         last = len(self._statements)
         if last in stops:

@@ -41,7 +41,7 @@ def pairs_of(program: str, device: str) -> list[corpus.Pair] | str:
         with corpus.opened(program, device) as session:
             return [
                 corpus.attempt(session, kernel, mangled, probe)
-                for kernel, mangled in corpus.kernels(session).items()
+                for kernel, mangled in corpus.kernels(session.program).items()
                 for probe in corpus.probes()
             ]
     except UserError as problem:

@@ -22,7 +22,7 @@ from typing import Any
 
 import corpus_harness as corpus
 
-from gpuwatch.device import open_device
+from gpuwatch.device.base import Device
 from gpuwatch.engine.attach import load_plain, load_probed
 from gpuwatch.engine.program import WatchedProgram
 from gpuwatch.engine.readings import MapReader
@@ -38,7 +38,7 @@ TIMED = frozenset(
         "breadth_first_step", "producer_consumer",
     }
 )  # fmt: skip
-"""Kernels in which who comes first decides how often a warp reads: their counts are not compared."""
+"""Kernels in which who comes first decides what a warp does: their counts are not compared."""
 PROBE = str(corpus.HOME / "probes" / "access_counts.py")
 """Counts global and shared accesses, and their bytes, per warp."""
 
@@ -54,19 +54,17 @@ def answered(program: str, device: str) -> dict[str, Answer]:
 
 def each_answer(program: str, device: str) -> Iterator[tuple[str, Answer]]:
     """The kernels of a program with their answers, one by one."""
-    with corpus.opened(program, device) as session:
-        target, _ = open_device(device, corpus.LAUNCH_SECONDS)
-        try:
-            for name, mangled in corpus.kernels(session).items():
-                try:
-                    yield name, _answer(session.program, target, mangled)
-                except UserError as problem:
-                    yield name, {"refused": problem.message}
-        finally:
-            target.close()
+    with corpus.watched(program, device) as (found, target):
+        for name, mangled in corpus.kernels(found).items():
+            try:
+                yield name, _answer(found, target, mangled)
+            except UserError as problem:
+                yield name, {"refused": problem.message}
+            except corpus.BUGS as bug:
+                yield name, {"refused": f"{type(bug).__name__}: {bug}"}
 
 
-def _answer(watched: WatchedProgram, device: Any, mangled: str) -> Answer:
+def _answer(watched: WatchedProgram, device: Device, mangled: str) -> Answer:
     program = load(PROBE)
     plain = load_plain(watched, device, mangled)
     probed = load_probed(watched, device, plain, program)

@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpuwatch.device import open_device
+from gpuwatch.device.base import Device
 from gpuwatch.engine.options import Options
+from gpuwatch.engine.program import WatchedProgram
 from gpuwatch.engine.session import Session
 from gpuwatch.errors import UserError
 from gpuwatch.instrument import weave
@@ -24,7 +27,8 @@ STAGES = ("broken", "refused", "woven", "assembled", "ran", "identical")
 """How far a pair came: "broken" by an error that is no message to the user, "refused" by the
 weaver, "ran" with other outputs than the plain kernel."""
 
-_BUGS = (LookupError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError)
+BUGS = (LookupError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError)
+"""What a user must never see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +81,23 @@ def opened(program: str, device: str = DEVICE) -> Iterator[Session]:
         session.close()
 
 
-def kernels(session: Session) -> dict[str, str]:
-    """Mangled name of each kernel of the program, by a readable one without parameters; several
-    with one name are numbered."""
+@contextmanager
+def watched(program: str, device: str = DEVICE) -> Iterator[tuple[WatchedProgram, Device]]:
+    """A program of the corpus and the device that it is compiled for. Raises as `opened`."""
+    target, _ = open_device(device, LAUNCH_SECONDS)
+    try:
+        options = Options(str(HOME / f"{program}.cu"), device=device, timeout=LAUNCH_SECONDS)
+        yield WatchedProgram(options, target, lambda _step: None), target
+    finally:
+        target.close()
+
+
+def kernels(program: WatchedProgram) -> dict[str, str]:
+    """Mangled name of each kernel, by a readable one without parameters; several with one name
+    are numbered."""
     found: dict[str, str] = {}
-    for entry in session.program.module.entries():
-        full = session.program.demangled(entry.name)
+    for entry in program.module.entries():
+        full = program.demangled(entry.name)
         name = full.removeprefix("void ").partition("(")[0].strip()
         same = sum(1 for known in found if known.partition("#")[0] == name)
         found[f"{name}#{same + 1}" if same else name] = entry.name
@@ -97,7 +112,7 @@ def attempt(session: Session, kernel: str, mangled: str, probe: str) -> Pair:
     except UserError as problem:
         stage = _stage_before(session, mangled, probe)
         return Pair(kernel, short(probe), stage, problem.message)
-    except _BUGS as bug:
+    except BUGS as bug:
         return Pair(kernel, short(probe), "broken", f"{type(bug).__name__}: {bug}")
     stage = "identical" if frame.outputs_identical else "ran"
     return Pair(kernel, short(probe), stage, "", frame.records, frame.missing, frame.dropped)

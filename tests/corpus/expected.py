@@ -1,0 +1,10 @@
+"""Kernels of the corpus that the simulated device refuses, with words of the reason."""
+
+from __future__ import annotations
+
+EXPECTED: dict[str, str] = {
+    "clusters/neighbour": "cluster",
+    "textures/fetched": "cannot execute",
+    "textures/surface_written": "cannot execute",
+}
+"""By "program/kernel"."""

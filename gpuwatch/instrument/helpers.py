@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpuwatch.errors import UserError
-from gpuwatch.instrument import indices, operands
+from gpuwatch.instrument import indices, operands, warp_access
 from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.scene import Scene
 from gpuwatch.instrument.subject import SOURCES
@@ -61,6 +61,8 @@ COMPUTED: dict[str, Callable[[Code, Scene], Value]] = {
     "addr": operands.address,
     "bytes": operands.size,
     "out": operands.out,
+    "sectors": warp_access.sectors,
+    "bank_conflicts": warp_access.bank_conflicts,
     **{name: _source(name) for name in SOURCES},
 }
 

@@ -72,7 +72,7 @@ def part(scene: Scene, name: str, helper: str = "") -> Part:
             at=scene.probe.at,
         )
     if name not in scene.subject.parts:
-        reason = scene.subject.missing.get(helper, "")
+        reason = scene.subject.missing.get("addr" if name == "base" else helper, "")
         raise refusal(scene, helper, reason, "use a position that leaves this instruction out")
     return scene.subject.parts[name]
 

@@ -16,6 +16,7 @@ from gpuwatch.toolchain.process import run
 
 RUNTIME = Path(__file__).with_name("runtime")
 OTHER_WAYS = "give the launch with --grid, --block and --arg, or in a .toml file beside the source"
+_RELOCATABLE = ("-rdc=true", "--relocatable-device-code=true", "-dc", "--device-c")
 _UNDEFINED = re.compile(r"undefined reference to [`']([^']+)'")
 _RUNTIME_CALL = re.compile(r"(?:__)?cuda[A-Z]\w*$")
 
@@ -69,33 +70,26 @@ def build_program(
     toolchain: Toolchain,
     sources: Sequence[Path],
     flags: Sequence[str],
-    virtual: str,
+    number: str,
     folder: Path,
 ) -> tuple[Path, list[Path]]:
     """Compiles and links `sources` against the runtime in `folder`; gives the program and the
     local files that went in.
 
-    `virtual` is like "compute_86": no machine code is made. Several sources are compiled as
-    relocatable device code. Raises UserError when they do not compile or link.
+    `number` is the target's, like "86"; machine code is made only where device code must be
+    linked. Several sources are compiled as relocatable device code. Raises UserError when they
+    do not compile or link.
     """
-    target = [f"-gencode=arch={virtual},code={virtual}", *relocatable(sources), *flags]
+    further = [*relocatable(sources), *flags]
+    code = "sm" if any(flag in _RELOCATABLE for flag in further) else "compute"
+    target = [f"-gencode=arch=compute_{number},code={code}_{number}", *further]
     files: list[Path] = []
-    objects = [folder / f"{number}.o" for number, _ in enumerate(sources)]
+    objects = [folder / f"{index}.o" for index, _ in enumerate(sources)]
     for source, result in zip(sources, objects, strict=True):
         files += run_nvcc(toolchain, source, ["-c", "-O3", *target], result, folder)
     program = folder / "program"
-    link: list[str | Path] = [
-        "-cudart",
-        "none",
-        "-L",
-        folder,
-        "-o",
-        program,
-        *objects,
-        "-lcudart",
-        *target,
-    ]
-    _run_tool([toolchain.nvcc, *link], folder, sources[0].name)
+    link: list[str | Path] = ["-cudart", "shared", "-L", folder, "-o", program, *objects]
+    _run_tool([toolchain.nvcc, *link, *target], folder, sources[0].name)
     if not program.is_file():
         raise UserError(
             f"nvcc linked no program from {sources[0].name}",

@@ -106,7 +106,7 @@ def _build_and_run(
         program, files = sources[0], [sources[0]]
         environment["LD_PRELOAD"] = str(library)
     else:
-        program, files = build_program(toolchain, sources, flags, f"compute_{number}", folder)
+        program, files = build_program(toolchain, sources, flags, number, folder)
     kernels = module.entries()
     assembled = [(k, assemble(toolchain, module.text, f"sm_{number}", k.name)) for k in kernels]
     (folder / "request").write_text(exchange.request(answers, module, assembled, keep))

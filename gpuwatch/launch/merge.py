@@ -12,7 +12,7 @@ from gpuwatch.ptx.model import Directive, Function, Module, Statement, Variable
 
 _FILE_NUMBER = re.compile(r"(?<=\s)(\.file\s+)(\d+)|(\.loc\s+)(\d+)|(inlined_at\s+)(\d+)")
 _DEBUG_LABEL = re.compile(r"\$L__info_string(\d+)")
-_HEADER = (".version", ".target", ".address_size")
+_HEADER = ("version", "target", "address_size")
 _WORD = r"(?<![\w$%.]){}(?![\w$])"
 
 
@@ -83,6 +83,9 @@ class _Joined:
 
     def _add_statement(self, module: Module, statement: Statement) -> None:
         text = module.text[statement.start : statement.end]
+        linkage = statement.linkage if isinstance(statement, Function | Variable) else ""
+        if not text.startswith(f".{linkage}"):
+            text = f".{linkage} {text}"
         match statement:
             case Function(body=None) | Variable(linkage="extern"):
                 self.declarations.setdefault(statement.name, text)
@@ -94,7 +97,7 @@ class _Joined:
                     self.variables.append(text)
             case Directive(name=name) if name in _HEADER:
                 pass
-            case Directive(name=".file" | ".section"):
+            case Directive(name="file" | "section"):
                 self.debug.append(text)
             case _:
                 self.functions.append(text)

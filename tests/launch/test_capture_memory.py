@@ -2,49 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
-
-from gpuwatch.device import open_device
-from gpuwatch.device.base import KernelImage
-from gpuwatch.launch import Capture, Launch, capture, read_ptx
-from gpuwatch.ptx import parse
-from gpuwatch.toolchain import assemble, find
-
-Captured = Callable[..., tuple[Capture, str]]
-
-
-@pytest.fixture
-def captured(tmp_path: Path) -> Captured:
-    """The capture of a program text and its PTX."""
-
-    def run(program: str, device: str = "sim:a10", **options: int) -> tuple[Capture, str]:
-        source = tmp_path / "program.cu"
-        source.write_text(program)
-        toolchain = find()
-        target = open_device(device)[0]
-        text = read_ptx(toolchain, source, target.info.arch)
-        module = parse(text, "program.ptx")
-        return capture(toolchain, source, module, target.answers, **options), text
-
-    return run
-
-
-def simulate(ptx: str, launch: Launch, device: str = "sim:a10") -> list[np.ndarray]:
-    target = open_device(device)[0]
-    assembled = assemble(find(), ptx, target.info.arch, launch.kernel)
-    image = KernelImage(
-        launch.kernel, ptx, assembled.cubin, assembled.registers, assembled.shared_bytes
-    )
-    loaded = target.load(image, launch, ())
-    loaded.run()
-    buffers = loaded.read_buffers()
-    loaded.close()
-    return buffers
-
+from capturing import captured, simulate
 
 ROWS = """
 #include <cuda_runtime.h>
@@ -80,8 +41,14 @@ int main() {
 """
 
 
-def test_pointers_in_memory_and_variables_lead_to_the_same_places(captured: Captured) -> None:
-    found, ptx = captured(ROWS)
+def written(folder: Path, program: str) -> Path:
+    source = folder / "program.cu"
+    source.write_text(program)
+    return source
+
+
+def test_pointers_in_memory_and_variables_lead_to_the_same_places(tmp_path: Path) -> None:
+    found, ptx = captured(written(tmp_path, ROWS))
     (launch,) = found.launches
     assert found.status == 0
     assert [buffer.nbytes for buffer in launch.buffers] == [128, 128, 128, 24, 48, 4]
@@ -94,8 +61,11 @@ def test_pointers_in_memory_and_variables_lead_to_the_same_places(captured: Capt
         assert np.array_equal(row.view(np.float32), expected)
 
 
-def test_plain_data_is_no_address(captured: Captured) -> None:
-    found, _ = captured("""
+def test_plain_data_is_no_address(tmp_path: Path) -> None:
+    found, _ = captured(
+        written(
+            tmp_path,
+            """
 #include <cuda_runtime.h>
 #include <cstring>
 __global__ void touch(char *p) { p[threadIdx.x] = 0; }
@@ -117,13 +87,18 @@ int main() {
   touch<<<1, 32>>>(data);
   return 0;
 }
-""")
+""",
+        )
+    )
     (launch,) = found.launches
     assert launch.buffer_relocations == {}
 
 
-def test_memory_of_every_kind_is_host_visible_where_cuda_says_so(captured: Captured) -> None:
-    found, _ = captured("""
+def test_memory_of_every_kind_is_host_visible_where_cuda_says_so(tmp_path: Path) -> None:
+    found, _ = captured(
+        written(
+            tmp_path,
+            """
 #include <cuda_runtime.h>
 #include <cstdlib>
 #include <cstring>
@@ -161,7 +136,9 @@ int main() {
   if (cudaFree(host) != cudaErrorInvalidValue) return 11;
   return cudaStreamDestroy(stream);
 }
-""")
+""",
+        )
+    )
     (launch,) = found.launches
     assert found.status == 0
     places = [place.buffer for place in launch.relocations]

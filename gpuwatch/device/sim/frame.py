@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuwatch.device.sim import barriers
+from gpuwatch.device.sim.control import is_going
 from gpuwatch.device.sim.dispatch import dispatch
 from gpuwatch.device.sim.emitter import Emitter, register_slot
 from gpuwatch.device.sim.ir import BITS, MASK_ALL, SCALAR, WARP, lanes, splat, vector
@@ -183,6 +184,8 @@ def epilogue(e: Emitter) -> None:
                              f"i32 {WarpState.WAITING}"), "%state")  # fmt: skip
     ir.jump("suspend")
     ir.label("pause")
+    ir.branch(is_going(e), "pause.on", "stopped")
+    ir.label("pause.on")
     ir.store("i32", str(WarpState.PAUSED), "%state")
     ir.jump("suspend")
     ir.label("suspend")

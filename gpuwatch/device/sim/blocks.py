@@ -1,0 +1,164 @@
+"""Cuts a program into basic blocks, and finds what is live between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gpuwatch.device.sim.program import (
+    BARRIER,
+    CALL,
+    CLOCKS,
+    RETURN,
+    Block,
+    Program,
+    entry_label,
+    meets,
+    read,
+    symbol_name,
+    written,
+)
+from gpuwatch.errors import UserError
+from gpuwatch.ptx import isa
+from gpuwatch.ptx.model import Instruction
+
+_ENDS = frozenset(["bra", "brx", "ret", "exit", "trap", CALL, RETURN, BARRIER])
+_NEVER_ON = frozenset(["bra", "brx", "ret", "exit", "trap", CALL, RETURN])
+"""Without a guard, control does not go on behind these."""
+_POLLING_LOADS = frozenset(["volatile", "relaxed", "acquire", "mmio"])
+
+
+def cut(program: Program) -> None:
+    """Finds the blocks and what is live between them."""
+    code = program.instructions
+    leaders = {0, *program.labels.values()}
+    leaders.update(k + 1 for k, i in enumerate(code) if i.opcode in _ENDS)
+    joined = {k + 1 for k, i in enumerate(code) if not CLOCKS.isdisjoint(read(i))}
+    meeting = {k for k, i in enumerate(code) if meets(i)}
+    joined = (joined | meeting) - leaders
+    starts = sorted(k for k in leaders | joined if k < len(code))
+    index = {start: k for k, start in enumerate(starts)} | {len(code): len(starts)}
+    program.blocks = [
+        Block(first, end, _successors(program, end, index), first in joined, first in meeting)
+        for first, end in zip(starts, [*starts[1:], len(code)], strict=True)
+    ]
+    program.entry = index[program.labels.get(entry_label(""), 0)]
+    _find_live(program)
+    program.polls = _polls(program)
+
+
+def _successors(program: Program, end: int, index: dict[int, int]) -> tuple[int, ...]:
+    """Where the block that ends before instruction `end` goes, its branch first."""
+    last = program.instructions[end - 1]
+    found: list[int] = []
+    if last.opcode in ("ret", "exit", "trap"):
+        found.append(index[len(program.instructions)])
+    else:
+        found += [index[program.labels[label]] for label in _targets(program, last)]
+    if last.opcode not in _NEVER_ON or last.guard is not None:
+        found.append(index[end])
+    return tuple(dict.fromkeys(found)) if last.guard is None else tuple(found)
+
+
+def _targets(program: Program, last: Instruction) -> Iterable[str]:
+    if last.opcode == CALL:
+        site = next(s for s in program.calls if s.back == symbol_name(last))
+        return [entry_label(name) for name in site.callees]
+    if last.opcode == RETURN:
+        return [site.back for site in program.calls if symbol_name(last) in site.callees]
+    name = isa.branch_targets(last)
+    if not name:
+        return []
+    labels = program.targets.get(name, (name,))
+    for label in labels:
+        if label not in program.labels:
+            raise UserError(f"no label '{label}' in {program.name}")
+    return labels
+
+
+def _effects(program: Program, block: Block) -> tuple[set[str], set[str]]:
+    """Registers that a block reads before it writes them, and those that it surely writes."""
+    used: set[str] = set()
+    defined: set[str] = set()
+    known = program.registers
+    for instruction in program.instructions[block.first : block.end]:
+        used.update(r for r in read(instruction) if r in known and r not in defined)
+        if instruction.guard is None:
+            defined.update(r for r in written(instruction) if r in known)
+    return used, defined
+
+
+def _find_live(program: Program) -> None:
+    """Backward data flow to the fixed point, a bit for each register."""
+    bits = {name: 1 << k for k, name in enumerate(program.registers)}
+    masks = [
+        [sum(bits[name] for name in names) for names in _effects(program, block)]
+        for block in program.blocks
+    ]
+    live_in = [used for used, _ in masks] + [0]
+    live_out = [0] * len(masks)
+    before: list[list[int]] = [[] for _ in live_in]
+    for k, block in enumerate(program.blocks):
+        for successor in block.successors:
+            before[successor].append(k)
+    waiting = list(range(len(masks)))
+    while waiting:
+        k = waiting.pop()
+        out = 0
+        for successor in program.blocks[k].successors:
+            out |= live_in[successor]
+        live_out[k] = out
+        used, defined = masks[k]
+        live = used | out & ~defined
+        if live != live_in[k]:
+            live_in[k] = live
+            waiting += before[k]
+    names = list(bits)
+    lasting = frozenset(program.always_live)
+    program.live_in = [_names(names, mask) | lasting for mask in live_in[:-1]]
+    program.live_out = [_names(names, mask) | lasting for mask in live_out]
+
+
+def _names(names: Sequence[str], mask: int) -> frozenset[str]:
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(names[low.bit_length() - 1])
+        mask ^= low
+    return frozenset(found)
+
+
+def _polls(program: Program) -> bool:
+    """Whether a block that lies on a cycle holds an instruction that can see others' doings."""
+    used = {name for i in program.instructions for name in read(i)}
+    polling = [
+        k
+        for k, block in enumerate(program.blocks)
+        if any(_sees_others(i, used) for i in program.instructions[block.first : block.end])
+    ]
+    return any(_comes_back(program, k) for k in polling)
+
+
+def _sees_others(instruction: Instruction, used: set[str]) -> bool:
+    tokens = instruction.tokens
+    if tokens[0] == "ld":
+        return not _POLLING_LOADS.isdisjoint(tokens)
+    if tokens[0] == "atom":
+        return not used.isdisjoint(written(instruction))
+    if tokens[0] == "mbarrier":
+        return "test_wait" in tokens or "try_wait" in tokens
+    return tokens[0] == "nanosleep"
+
+
+def _comes_back(program: Program, start: int) -> bool:
+    """Whether a path leads from a block to itself."""
+    count = len(program.blocks)
+    seen: set[int] = set()
+    waiting = list(program.blocks[start].successors)
+    while waiting:
+        k = waiting.pop()
+        if k == start:
+            return True
+        if k < count and k not in seen:
+            seen.add(k)
+            waiting += program.blocks[k].successors
+    return False

@@ -106,18 +106,11 @@ def all_figures(
 
 
 def hist_buckets(
-    counts: NDArray[np.uint64], scale: str, low: int, step: int, sample: int = 1
+    counts: NDArray[np.uint64], edges: NDArray[np.float64], sample: int = 1
 ) -> Buckets:
-    """Buckets of a histogram map from the counts of all its slots, (slots, buckets).
-
-    log2: edges 0, 1, 2, 4, ...; linear: `low` plus multiples of `step`.
-    """
+    """Buckets of a histogram map from the counts of all its slots, (slots, buckets), and the
+    buckets + 1 edges between them; the first and last bucket also count what lies beyond."""
     total = counts.reshape(-1, counts.shape[-1]).sum(axis=0).astype(np.int64) * sample
-    number = len(total)
-    if scale == "log2":
-        edges = np.concatenate(([0.0], 2.0 ** np.arange(number)))
-    else:
-        edges = low + step * np.arange(number + 1, dtype=np.float64)
     return Buckets(total, edges)
 
 

@@ -55,10 +55,13 @@ def source_parser(command: str) -> argparse.ArgumentParser:
     """A parser of the arguments that every command with a SOURCE takes."""
     parser = base_parser(command)
     add = parser.add_argument
-    add("source", metavar="SOURCE", help="a .cu file with a main(), or a shipped one by name")
+    add("source", metavar="SOURCE", help="a .cu or .ptx file, a built program, or a shipped kernel")
     add("-k", "--kernel", default="", help="a kernel's name, or a part that only one has")
     add("-p", "--probe", default="block_sched", help="presets or probe files, joined by commas")
     add("-d", "--device", default="auto", help="auto, sim, sim:a10, sim:h200, sim:t4, cuda, cuda:N")
+    add("--link", action="append", default=[], metavar="FILE", help="a further source; repeatable")
+    add("--launch", type=_count, metavar="N", help="watch the program's launch N, from 0")
+    _add_given(parser)
     add("--cuda-home", metavar="DIR", help="a CUDA toolkit to take nvcc and ptxas from")
     add("--nvcc-flags", metavar="FLAGS", default="", help="further flags: --nvcc-flags=-DTILE=16")
     add(
@@ -90,6 +93,22 @@ def source_parser(command: str) -> argparse.ArgumentParser:
         help="most memory for a probe's maps: 512M, 4G (default 1G)",
     )
     return parser
+
+
+def _add_given(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("a launch without running the program")
+    add = group.add_argument
+    add("--no-run", action="store_true", help="take launches from these flags or SOURCE's TOML")
+    add("--grid", default="", metavar="X,Y,Z", help="blocks: 32,43; sizes by name: 'cdiv(N,32)'")
+    add("--block", default="", metavar="X,Y,Z", help="threads of a block")
+    add("--shared", default="", metavar="BYTES", help="dynamic shared memory")
+    add(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an argument by name or position: M=1024, A=f32[M*M]:uniform",
+    )
 
 
 def watch_parser(command: str) -> argparse.ArgumentParser:
@@ -131,6 +150,13 @@ def options_of(given: argparse.Namespace) -> Options:
         nvcc_flags=_split_flags(given.nvcc_flags),
         cuda_home=given.cuda_home,
         timeout=given.timeout,
+        link=tuple(given.link),
+        launch=given.launch,
+        no_run=given.no_run,
+        grid=given.grid,
+        block=given.block,
+        shared=given.shared,
+        values=tuple(given.arg),
         plain_every=given.plain_every,
         max_rate=given.max_rate,
         map_limit=given.map_limit,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from typing import NoReturn
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from gpuwatch.cli import arguments, probes, ptx
+from gpuwatch.cli import arguments, kernels, probes, ptx
 from gpuwatch.cli.arguments import options_of, split_program
 from gpuwatch.doctor import doctor
 from gpuwatch.engine import report
@@ -70,29 +71,21 @@ def _report(given: argparse.Namespace) -> int:
             else:
                 bar.stop()
                 report.render(frame, Console(highlight=False, soft_wrap=True))
+        except UserError as problem:
+            if problem.fatal:
+                bar.stop()
+                _abandon(problem)
+            raise
         finally:
             session.close()
     return 0
 
 
-def _kernels(given: argparse.Namespace) -> int:
-    session = Session(options_of(given))
-    choices = session.kernels()
-    session.close()
-    if given.json:
-        print(json.dumps([asdict(choice) for choice in choices], indent=2))
-        return 0
-    for choice in choices:
-        launched = "never launched"
-        if choice.grid and choice.block:
-            grid, block = ("x".join(map(str, shape)) for shape in (choice.grid, choice.block))
-            launched = f"<<<{grid}, {block}>>>  launched {_times(choice.launches)}"
-        print(f"{choice.demangled}  {launched}")
-    return 0
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"
+def _abandon(problem: UserError) -> NoReturn:
+    """Ends the process at once: freeing what it holds on a lost device would wait for ever."""
+    print(f"gpuwatch: {problem.render()}", file=sys.stderr, flush=True)
+    sys.stdout.flush()
+    os._exit(problem.status)
 
 
 def _doctor(_given: argparse.Namespace) -> int:
@@ -103,7 +96,7 @@ _Command = tuple[Callable[[str], argparse.ArgumentParser], Callable[[argparse.Na
 _COMMANDS: dict[str, _Command] = {
     "watch": (arguments.watch_parser, _watch),
     "report": (arguments.report_parser, _report),
-    "kernels": (arguments.listing_parser, _kernels),
+    "kernels": (arguments.listing_parser, kernels.run),
     "probes": (probes.parser, probes.run),
     "ptx": (arguments.ptx_parser, ptx.run),
     "doctor": (arguments.base_parser, _doctor),

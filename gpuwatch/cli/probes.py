@@ -16,10 +16,14 @@ from gpuwatch.engine.choices import probe_choices
 from gpuwatch.errors import UserError
 from gpuwatch.instrument import lay_out, weave
 from gpuwatch.instrument.layout import field_offsets
+from gpuwatch.instrument.memory import map_bytes
 from gpuwatch.instrument.model import MapLayout
 from gpuwatch.probe import load
 from gpuwatch.probe.model import Map, Probe, Program
 from gpuwatch.ptx import parse
+
+SM_COUNT = 72
+"""SMs of the default simulated device, for maps that have a slot per SM."""
 
 EXAMPLE = """\
 .version 8.0
@@ -113,7 +117,7 @@ def _show(given: argparse.Namespace) -> int:
     except UserError as problem:
         console.print(f"it does not attach to the example kernel: {problem.message}")
         return 0
-    layout = lay_out(woven, given.grid, given.block)
+    layout = lay_out(woven, given.grid, given.block, sm_count=SM_COUNT)
     console.print()
     console.print(_map_table(program, layout, given.grid, given.block))
     console.print("In a small example kernel it becomes:", style="bold")
@@ -140,7 +144,6 @@ def _map_table(
         table.add_column(name, justify="right" if name in ("slots", "bytes") else "left")
     for place in layout.places:
         map_ = place.map
-        size = layout.buffers[place.records] + layout.buffers[place.counts]
         table.add_row(
             map_.name,
             f"{map_.type} per {map_.level}",
@@ -150,7 +153,7 @@ def _map_table(
                 f"{field.name} {field.type} {offset}"
                 for field, offset in zip(map_.fields, field_offsets(map_), strict=True)
             ),
-            f"{size:,}",
+            f"{map_bytes(layout, place):,}",
         )
     if not program.maps:
         table.add_row("none")

@@ -14,6 +14,7 @@ from gpuwatch.engine.rates import Times
 from gpuwatch.engine.readings import main_place
 from gpuwatch.engine.reduction import reduction_cubin, reduction_of
 from gpuwatch.instrument import lay_out, weave
+from gpuwatch.instrument.memory import check_memory
 from gpuwatch.instrument.model import MapLayout, Woven
 from gpuwatch.launch import Launch
 from gpuwatch.probe.model import Program
@@ -87,8 +88,8 @@ def load_probed(
     bit. Raises UserError when the probe cannot attach."""
     launch = plain.launch
     woven = weave(watched.module, launch.kernel, program)
-    layout = lay_out(woven, launch.grid, launch.block)
-    runner = _load(watched, device, woven.text, woven.entry, launch, woven, layout.buffers)
+    layout = _lay_out(watched, device, launch, woven)
+    runner = _load(watched, device, woven.text, woven.entry, launch, woven, layout)
     runner.warm_up(device.info.modelled)
     outputs = runner.loaded.read_buffers()
     same = all(np.array_equal(a, b) for a, b in zip(plain.outputs, outputs, strict=True))
@@ -98,6 +99,29 @@ def load_probed(
     if not device.info.modelled:
         probed.pipeline = _pipeline(watched, device, plain, probed)
     return probed
+
+
+def _lay_out(watched: WatchedProgram, device: Device, launch: Launch, woven: Woven) -> MapLayout:
+    """The maps; those with a dynamic capacity as large as a first launch, which only counts, says
+    that they must be. Raises UserError when they take more than the limit."""
+    sm_count, limit = device.info.sm_count, watched.options.map_limit
+    layout = lay_out(woven, launch.grid, launch.block, sm_count=sm_count)
+    check_memory(layout, limit)
+    dynamic = [place for place in layout.places if place.map.dynamic]
+    if not dynamic:
+        return layout
+    counting = _load(watched, device, woven.text, woven.entry, launch, woven, layout).loaded
+    try:
+        counting.run()
+        counts = {
+            place.map.name: counting.read_map(place.counts).view(np.uint32).copy()
+            for place in dynamic
+        }
+    finally:
+        counting.close()
+    layout = lay_out(woven, launch.grid, launch.block, sm_count=sm_count, counts=counts)
+    check_memory(layout, limit)
+    return layout
 
 
 def _pipeline(
@@ -130,7 +154,7 @@ def _load(
     entry: str,
     launch: Launch,
     woven: Woven | None = None,
-    buffers: tuple[int, ...] = (),
+    layout: MapLayout | None = None,
 ) -> Runner:
     assembled = assemble(watched.toolchain, text, watched.arch, entry)
     image = KernelImage(
@@ -142,4 +166,6 @@ def _load(
         pointer_variable=woven.pointer_variable if woven else "",
         block_private_prefix=woven.block_private_prefix if woven else "",
     )
-    return Runner(assembled, device.load(image, launch, buffers))
+    if layout is None:
+        return Runner(assembled, device.load(image, launch, ()))
+    return Runner(assembled, device.load(image, launch, layout.buffers, layout.fixed))

@@ -14,10 +14,11 @@ from gpuwatch.device.base import DeviceInfo
 from gpuwatch.engine.choices import probe_choices
 from gpuwatch.engine.frame import Frame, KernelChoice, ProbeChoice, Status
 from gpuwatch.engine.mailbox import Envelope, Mailbox, MemoryLog
-from gpuwatch.engine.messages import Answer, Known, Request, Reset, Select, Stop, Taken
+from gpuwatch.engine.messages import Answer, Give, Known, Request, Reset, Select, Stop, Taken
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.worker import serve
 from gpuwatch.errors import UserError
+from gpuwatch.launch import LaunchForm
 
 _ASK_SECONDS = 0.15
 """How long a worker has to stop by itself; then it is told to by SIGTERM, then killed."""
@@ -78,7 +79,9 @@ class WorkerClient:
         """Of the worker."""
         return self._process.pid
 
-    def select(self, kernel: str | None = None, probe: str | None = None) -> None:
+    def select(
+        self, kernel: str | None = None, probe: str | None = None, launch: int | None = None
+    ) -> None:
         with self._lock:
             self._ticket += 1
             self._frame = None
@@ -86,8 +89,18 @@ class WorkerClient:
                 self._options,
                 kernel=self._options.kernel if kernel is None else kernel,
                 probe=self._options.probe if probe is None else probe,
+                launch=self._options.launch if launch is None else launch,
             )
-            self._request(Select(kernel, probe, self._ticket))
+            self._request(Select(kernel, probe, self._ticket, launch))
+
+    def give(self, kernel: str, form: LaunchForm, probe: str | None = None) -> None:
+        with self._lock:
+            self._ticket += 1
+            self._frame = None
+            self._options = replace(
+                self._options, kernel=kernel, probe=self._options.probe if probe is None else probe
+            )
+            self._request(Give(kernel, form, probe, self._ticket))
 
     def reset(self) -> None:
         with self._lock:
@@ -154,7 +167,7 @@ class WorkerClient:
                 break
             self._accept(answer)
         process.join()
-        if not self._ending:
+        if not self._ending and self._status.state != "failed":
             self._status = self._death(process)
 
     def _accept(self, answer: Answer) -> None:

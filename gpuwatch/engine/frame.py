@@ -11,6 +11,7 @@ from gpuwatch.analysis.spread import Spread as Spread
 from gpuwatch.analysis.warps import WarpColumns
 from gpuwatch.device.base import DeviceInfo, Reduced
 from gpuwatch.errors import UserError
+from gpuwatch.launch import LaunchForm
 from gpuwatch.launch.model import Dim3
 
 
@@ -67,6 +68,17 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchChoice:
+    """Launches of one kernel and one shape: the index of the first, and how many there were."""
+
+    index: int
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class KernelChoice:
     """A kernel of the source, for the picker; grid is None when the program never launched it."""
 
@@ -76,6 +88,13 @@ class KernelChoice:
     grid: Dim3 | None
     block: Dim3 | None
     launches: int
+    shapes: tuple[LaunchChoice, ...] = ()
+    """The shapes in which the program launched it, in order of the first."""
+    form: LaunchForm | None = None
+    """How it is launched, as editable texts, where the user says it and not the program; a guess
+    unless `ready`."""
+    ready: bool = True
+    """Whether it can be launched as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +110,7 @@ class ProbeChoice:
 class Status:
     """What the worker does now. `detail` is one line ("compiling gemm.cu with nvcc 13.0")."""
 
-    state: Literal["starting", "preparing", "running", "failed", "stopped"]
+    state: Literal["starting", "preparing", "waiting", "running", "failed", "stopped"]
     detail: str = ""
     error: UserError | None = None
 
@@ -116,8 +135,14 @@ class Watch(Protocol):
     def latest(self) -> Frame | None:
         """The newest frame of the current selection, None until the first."""
 
-    def select(self, kernel: str | None = None, probe: str | None = None) -> None:
-        """Switches kernel (mangled name) and/or probe (preset name); None keeps."""
+    def select(
+        self, kernel: str | None = None, probe: str | None = None, launch: int | None = None
+    ) -> None:
+        """Switches kernel (mangled name) and/or probe (preset name), and to a launch of the
+        program by its index; None keeps."""
+
+    def give(self, kernel: str, form: LaunchForm, probe: str | None = None) -> None:
+        """Says how a kernel (mangled name) is launched, and selects it."""
 
     def reset(self) -> None:
         """Forgets accumulated figures."""

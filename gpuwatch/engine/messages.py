@@ -7,15 +7,27 @@ from dataclasses import dataclass
 from gpuwatch.device.base import DeviceInfo
 from gpuwatch.engine.frame import KernelChoice, Status
 from gpuwatch.engine.mailbox import Envelope
+from gpuwatch.launch import LaunchForm
 
 # ---- to the worker
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Another kernel and/or probe; frames of it carry `ticket`."""
+    """Another kernel, probe and/or launch of the program; frames of it carry `ticket`."""
 
     kernel: str | None
+    probe: str | None
+    ticket: int
+    launch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Give:
+    """How a kernel is launched from now on; selects it."""
+
+    kernel: str
+    form: LaunchForm
     probe: str | None
     ticket: int
 
@@ -35,7 +47,7 @@ class Stop:
     pass
 
 
-Request = Select | Reset | Taken | Stop
+Request = Select | Give | Reset | Taken | Stop
 
 # ---- from the worker
 

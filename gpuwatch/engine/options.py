@@ -25,5 +25,19 @@ class Options:
     """On a GPU one probed launch in so many is followed by a plain one, and both are timed."""
     max_rate: float = 0.0
     """Most launches a second on a GPU; 0 for no limit."""
+    program_timeout: float = 60.0
+    """Seconds that the program may take to make its launches."""
+    link: tuple[str, ...] = ()
+    """Further sources of the program."""
+    launch: int | None = None
+    """Which launch of the program is watched; None for the first of the kernel."""
+    no_run: bool = False
+    """Whether the program is not run: `grid`, `block`, `shared` and `values`, or a file beside
+    the source, say how its kernels are launched."""
+    grid: str = ""
+    block: str = ""
+    shared: str = ""
+    values: tuple[str, ...] = ()
+    """NAME=VALUE of the kernel's arguments."""
     map_limit: int = DEFAULT_MAP_LIMIT
     """Most bytes that a probe's maps may take."""

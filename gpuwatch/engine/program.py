@@ -1,55 +1,82 @@
-"""The watched program: its PTX, its kernels and what it launched."""
+"""The watched program: its PTX, its kernels and how they are launched."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.device.base import Device
-from gpuwatch.engine.frame import KernelChoice
+from gpuwatch.engine.frame import KernelChoice, LaunchChoice
+from gpuwatch.engine.given import GivenLaunches
 from gpuwatch.engine.options import Options
 from gpuwatch.errors import UserError
-from gpuwatch.launch import Capture, Launch, capture
+from gpuwatch.launch import Capture, Launch, LaunchForm, capture, is_program, read_ptx
+from gpuwatch.launch.model import Dim3
 from gpuwatch.ptx import parse
 from gpuwatch.ptx.model import Module
-from gpuwatch.toolchain import Toolchain, compile_to_ptx, demangle, find
+from gpuwatch.toolchain import Toolchain, demangle, find
 
 Progress = Callable[[str], None]
 
 FLAG_HINT = "pass -k with one of these names, or a part that only one of them has"
+_MAIN = re.compile(r"\bmain\s*\(")
 
 
 class WatchedProgram:
-    """Compiled and captured once for the architecture of a device."""
+    """Compiled and, unless its launches are given, captured once for a device's architecture."""
 
     def __init__(self, options: Options, device: Device, progress: Progress) -> None:
         self.options = options
         self.arch = device.info.arch
         source = Path(options.source)
+        link = [Path(name) for name in options.link]
         self.toolchain: Toolchain = find(options.cuda_home)
         progress(f"compiling {source.name} for {self.arch} with nvcc {self.toolchain.version}")
-        text = compile_to_ptx(self.toolchain, source, self.arch, options.nvcc_flags)
+        text = read_ptx(self.toolchain, source, self.arch, options.nvcc_flags, link)
         self.module: Module = parse(text, source.with_suffix(".ptx").name)
-        progress(f"running {source.name} to capture its launches")
-        self.capture: Capture = capture(
+        self._demangled = demangle([entry.name for entry in self.module.entries()])
+        self._answers = device.answers
+        self._progress = progress
+        self.given: GivenLaunches | None = None
+        self.capture: Capture | None = None
+        if _must_be_given(options, source, link):
+            self.given = GivenLaunches(options, self.module, self._demangled)
+        else:
+            self.capture = self._captured(options.launch)
+
+    def _captured(self, launch: int | None) -> Capture:
+        options = self.options
+        source = Path(options.source)
+        self._progress(f"running {source.name} to capture its launches")
+        return capture(
             self.toolchain,
             source,
             self.module,
-            device.answers,
+            self._answers,
             options.arguments,
             options.nvcc_flags,
+            max(options.timeout, options.program_timeout),
+            link=[Path(name) for name in options.link],
+            launch=launch,
         )
-        names = [entry.name for entry in self.module.entries()]
-        self._demangled = demangle(names)
+
+    def choose_launch(self, index: int) -> str:
+        """Takes launch `index` in place of its kernel's former one; gives the kernel's mangled
+        name. Raises UserError when the program made no such launch."""
+        self.capture = self._captured(index)
+        return next(one.kernel for one in self.capture.launches if one.index == index)
 
     def demangled(self, mangled: str) -> str:
         return self._demangled[mangled]
 
     def kernels(self) -> list[KernelChoice]:
-        """Every kernel of the file, launched ones first, else in order of the file."""
+        """Every kernel, launched ones first, else in order of the file."""
         choices = []
         for entry in self.module.entries():
-            launch = self._first_launch(entry.name)
+            launch = self._known_launch(entry.name)
+            counts = self.capture.counts if self.capture else {}
             choices.append(
                 KernelChoice(
                     mangled=entry.name,
@@ -57,20 +84,39 @@ class WatchedProgram:
                     parameters=_parameters(self._demangled[entry.name]),
                     grid=launch.grid if launch else None,
                     block=launch.block if launch else None,
-                    launches=self.capture.counts.get(entry.name, 0),
+                    launches=counts.get(entry.name, 0),
+                    shapes=self._shapes(entry.name),
+                    form=self.given.form(entry.name) if self.given else None,
+                    ready=launch is not None
+                    or (self.given is not None and self.given.described(entry.name)),
                 )
             )
         return sorted(choices, key=lambda choice: choice.launches == 0)
 
+    def _shapes(self, mangled: str) -> tuple[LaunchChoice, ...]:
+        found: dict[tuple[Dim3, Dim3, int], LaunchChoice] = {}
+        for one in self.capture.listed if self.capture else ():
+            if one.kernel == mangled and not one.error:
+                key = (one.grid, one.block, one.shared_bytes)
+                first = found.get(key) or LaunchChoice(one.index, *key, times=0)
+                found[key] = replace(first, times=first.times + 1)
+        return tuple(found.values())
+
     def find_kernel(self, wanted: str) -> str:
-        """The mangled name of the kernel that `wanted` means; "" means the first launched.
+        """The mangled name of the kernel that `wanted` means; "" means the first launched, or
+        that of the launch that was asked for.
 
         Exact mangled or demangled names (with or without parameters) win over parts.
         Raises UserError, listing the kernels, when none or several match.
         """
         choices = self.kernels()
+        if not choices:
+            raise UserError(
+                f"{Path(self.options.source).name} has no kernel",
+                hint="name a file with a __global__ function",
+            )
         if not wanted:
-            return choices[0].mangled
+            return self._wanted_launch() or choices[0].mangled
         exact = [c for c in choices if wanted in _names(c)]
         part = [c for c in choices if wanted in c.mangled or wanted in c.demangled]
         found = exact or part
@@ -85,18 +131,64 @@ class WatchedProgram:
         )
 
     def launch(self, mangled: str) -> Launch:
-        """The captured launch of a kernel; raises UserError when the program made none."""
-        launch = self._first_launch(mangled)
+        """The launch of a kernel; raises UserError when there is none or what was given for it
+        does not fit."""
+        if self.given is not None:
+            return self.given.launch(mangled)
+        launch = self._known_launch(mangled)
         if launch is None:
-            raise UserError(
-                f"the program never launched {self._demangled[mangled]}",
-                hint="choose a kernel that it launches (see `gpuwatch kernels`), or give the "
-                "program other arguments after --",
-            )
+            raise self._no_launch(mangled)
         return launch
 
-    def _first_launch(self, mangled: str) -> Launch | None:
-        return next((one for one in self.capture.launches if one.kernel == mangled), None)
+    def give(self, mangled: str, form: LaunchForm) -> None:
+        """Launches a kernel by this form from now on. Raises UserError when it does not fit."""
+        if self.given is None:
+            raise UserError(
+                "the launches of this program are its own",
+                hint="start gpuwatch with --no-run to give them",
+            )
+        self.given.give(mangled, form)
+
+    def _no_launch(self, mangled: str) -> UserError:
+        failed = self.capture.failure(mangled) if self.capture else None
+        if failed is not None:
+            return UserError(
+                f"launch {failed.index} of {self._demangled[mangled]} failed: {failed.error}",
+                hint="mend the launch, or choose a device that can do it with -d",
+            )
+        return UserError(
+            f"the program never launched {self._demangled[mangled]}",
+            hint="choose a kernel that it launches (see `gpuwatch kernels`), give the program "
+            "other arguments after --, or give the launch: --no-run --grid 64 --block 256",
+        )
+
+    def _wanted_launch(self) -> str | None:
+        if self.capture is None or self.options.launch is None:
+            return None
+        wanted = self.options.launch
+        found = (one for one in self.capture.launches if one.index == wanted)
+        return next((one.kernel for one in found), None)
+
+    def _known_launch(self, mangled: str) -> Launch | None:
+        if self.given is not None:
+            return self.given.known(mangled)
+        launches = self.capture.launches if self.capture else ()
+        return next((one for one in launches if one.kernel == mangled), None)
+
+
+def _must_be_given(options: Options, source: Path, link: list[Path]) -> bool:
+    """Whether launches come from flags, a file or a form: as asked, or for want of a main()."""
+    if options.no_run or options.grid or options.block or options.values:
+        return True
+    if source.suffix == ".ptx":
+        return True
+    return not is_program(source) and not any(map(_has_main, (source, *link)))
+
+
+def _has_main(source: Path) -> bool:
+    """Whether a source, or a file that it may include, has a main()."""
+    text = source.read_text(errors="replace")
+    return bool(_MAIN.search(text)) or '#include "' in text
 
 
 def _names(choice: KernelChoice) -> tuple[str, str, str]:

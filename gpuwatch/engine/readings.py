@@ -22,10 +22,11 @@ from gpuwatch.analysis.warps import (
     warp_columns,
 )
 from gpuwatch.device.base import DeviceInfo
+from gpuwatch.instrument.layout import index_of
 from gpuwatch.instrument.model import MapLayout, MapPlace, Site
 from gpuwatch.launch import Launch
 from gpuwatch.probe.model import Program, Save
-from gpuwatch.trace.decode import Decoded, decode
+from gpuwatch.trace.decode import Decoded, bucket_edges, decode
 
 
 @dataclass(slots=True)
@@ -79,7 +80,7 @@ class MapReader:
         self._decoded = self._decode(self._main, loaded)
         self._intervals = None
         if self._main.map.level in ("warp", "thread"):
-            slots = self._decoded.slots * self._main.sample
+            slots = index_of(self._layout, self._main, self._decoded.slots)
             self._intervals = intervals(self._decoded.records, slots, self._shape)
         if self._intervals is not None:
             self._accumulated.observe(self._intervals)
@@ -110,9 +111,8 @@ class MapReader:
         counts = loaded.read_map(place.counts).view(np.uint32)
         records = loaded.read_map(place.records)
         offsets = self._layout.fixed.get(place.offsets)
-        if offsets is None:
-            return decode(place.map, place.slots, records, counts)
-        return decode(place.map, place.slots, records, counts, offsets.view(np.uint64))
+        bounds = None if offsets is None else offsets.view(np.uint64)
+        return decode(place.map, place.slots, records, counts, bounds, place.absent)
 
     def _figures(self, place: MapPlace, decoded: Decoded) -> MapFigures:
         columns = columns_of(decoded.records)
@@ -128,13 +128,13 @@ class MapReader:
             dropped=decoded.dropped,
             sample=place.sample,
             fields=(),
-            slot=decoded.slots,
+            slot=index_of(self._layout, place, decoded.slots),
             columns=columns,
         )
         if map_.type == "hist":
             (counts,) = columns.values()
             table = counts.astype(np.uint64).reshape(-1, map_.cap)
-            figures.buckets = hist_buckets(table, map_.scale, map_.low, map_.step, place.sample)
+            figures.buckets = hist_buckets(table, bucket_edges(map_), place.sample)
             return figures
         figures.fields = all_figures(columns, place.sample)
         if map_.level == "site":

@@ -111,7 +111,7 @@ def _row_table(figures: MapFigures) -> Table:
         if edges and place == _EDGE_ROWS:
             table.add_row("...")
         values = [column[row].item() for column in figures.columns.values()]
-        table.add_row(str(figures.slot[row] * figures.sample), *map(_number, values))
+        table.add_row(str(figures.slot[row]), *map(_number, values))
     return table
 
 

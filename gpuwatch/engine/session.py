@@ -17,6 +17,7 @@ from gpuwatch.engine.options import Options
 from gpuwatch.engine.program import Progress, WatchedProgram
 from gpuwatch.engine.rates import LaunchRate
 from gpuwatch.engine.readings import MapReader
+from gpuwatch.launch import LaunchForm
 from gpuwatch.probe import load
 
 _STEP_SECONDS = 1 / 60
@@ -84,6 +85,26 @@ class Session:
         self.reset()
         if new:
             self._count_first()
+
+    def give(self, kernel: str, form: LaunchForm) -> None:
+        """Launches `kernel` (mangled name) by this form from now on. Raises UserError when it
+        does not fit; the former launch then goes on."""
+        self._settle()
+        self.program.give(kernel, form)
+        self._forget(kernel)
+
+    def choose_launch(self, index: int) -> None:
+        """Watches the program's launch `index` in place of its kernel's former one; runs the
+        program again for its contents. Raises UserError when there is no such launch."""
+        self._settle()
+        self._forget(self.program.choose_launch(index))
+
+    def _forget(self, kernel: str) -> None:
+        for key in [key for key in self._probeds if key[0] == kernel]:
+            self._probeds.pop(key).close()
+            del self._readers[key]
+        if kernel in self._plains:
+            self._plains.pop(kernel).runner.loaded.close()
 
     def step(self) -> None:
         """One probed launch, or those of a frame's time on a device that launches back to back;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -11,7 +12,7 @@ from multiprocessing.connection import Connection
 
 from gpuwatch.engine.frame import Status
 from gpuwatch.engine.mailbox import MailboxWriter, redirect_output
-from gpuwatch.engine.messages import Answer, Known, Request, Reset, Select, Stop, Taken
+from gpuwatch.engine.messages import Answer, Give, Known, Request, Reset, Select, Stop, Taken
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.session import Session
 from gpuwatch.errors import UserError
@@ -65,9 +66,13 @@ class _Worker:
     def _prepare(self) -> None:
         session = Session(self._options, self._tell_progress)
         self._session = session
-        self._send(Known(session.info, tuple(session.kernels())))
-        session.prepare()
-        self._go_on()
+        kernels = session.kernels()
+        self._send(Known(session.info, tuple(kernels)))
+        if any(kernel.ready for kernel in kernels):
+            session.prepare()
+            self._go_on()
+        else:
+            self._send(Status("waiting", "no launch is known: say how to launch a kernel"))
 
     def _launch(self) -> None:
         session = self._ready()
@@ -94,10 +99,10 @@ class _Worker:
                 self._stopping = True
             case Reset():
                 self._ready().reset()
-            case Select():
+            case Select() | Give():
                 self._select(request)
 
-    def _select(self, request: Select) -> None:
+    def _select(self, request: Select | Give) -> None:
         """A selection that fails leaves the former one running, under the new ticket."""
         self._ticket = request.ticket
         self._published = 0.0
@@ -105,8 +110,14 @@ class _Worker:
         self._attempt(lambda: self._switch(request))
         self._running = self._running or was_running
 
-    def _switch(self, request: Select) -> None:
-        self._ready().select(request.kernel, request.probe)
+    def _switch(self, request: Select | Give) -> None:
+        session = self._ready()
+        if isinstance(request, Give):
+            session.give(request.kernel, request.form)
+            self._send(Known(session.info, tuple(session.kernels())))
+        elif request.launch is not None:
+            session.choose_launch(request.launch)
+        session.select(request.kernel, request.probe)
         self._go_on()
 
     def _go_on(self) -> None:
@@ -142,6 +153,10 @@ class _Worker:
     def _fail(self, problem: UserError) -> None:
         self._running = False
         self._send(Status("failed", problem.message, problem))
+        if problem.fatal:
+            self._session = None  # freeing what it holds would wait for ever, or fail again
+            self._connection.close()
+            os._exit(problem.status)
 
     def _tell_progress(self, text: str) -> None:
         self._send(Status("preparing", text))

@@ -40,6 +40,7 @@ KEYS: tuple[Key, ...] = (
         for n in range(1, 10)
     ),
     Key("k", "pick_kernel", "k", "kernel", "choose another kernel of the file", "live"),
+    Key("l", "edit_launch", "l", "", "say how the kernel is launched (--no-run)", "live"),
     Key("space", "pause", "space", "pause", "freeze the view; launches go on", "live"),
     Key("s", "sort_next", "s", "sort", "sort the warps by the next column", "live"),
     Key("S", "sort_reverse", "S", "reverse", "reverse the order", "live"),

@@ -6,10 +6,13 @@ from rich.text import Text
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from gpuwatch.engine.frame import KernelChoice, ProbeChoice
+from gpuwatch.engine.frame import KernelChoice, LaunchChoice, ProbeChoice
 from gpuwatch.tui.bars import shorten_signature
 from gpuwatch.tui.glyphs import shape
 from gpuwatch.tui.theme import KEY, QUIET, STRONG, TEXT
+
+_LAUNCH = "@"
+"""Between kernel and launch in the id of an option; no mangled name has it."""
 
 
 class ChoiceList(OptionList):
@@ -41,8 +44,31 @@ class ChoiceList(OptionList):
 
 
 def kernel_options(kernels: list[KernelChoice]) -> list[Option]:
-    """Two lines each: name and parameters; shape and how often the program launched it."""
-    return [Option(_kernel_text(kernel), id=kernel.mangled) for kernel in kernels]
+    """Two lines each: name and parameters; shape and how often the program launched it. Where it
+    launched a kernel in several shapes, a line for each."""
+    options = []
+    for kernel in kernels:
+        options.append(Option(_kernel_text(kernel), id=kernel.mangled))
+        if len(kernel.shapes) > 1:
+            options += [
+                Option(_launch_text(one), id=f"{kernel.mangled}{_LAUNCH}{one.index}")
+                for one in kernel.shapes
+            ]
+    return options
+
+
+def split_choice(option: str | None) -> tuple[str | None, int | None]:
+    """The kernel (mangled) and the launch that the id of an option stands for."""
+    if option is None or _LAUNCH not in option:
+        return option, None
+    kernel, _, index = option.partition(_LAUNCH)
+    return kernel, int(index)
+
+
+def _launch_text(one: LaunchChoice) -> Text:
+    text = Text(f"    launch {one.index:<6}", TEXT, no_wrap=True, overflow="ellipsis")
+    text.append(f"<<<{shape(one.grid)}, {shape(one.block)}>>>", TEXT)
+    return text.append("  once" if one.times == 1 else f"  {one.times:,} times", QUIET)
 
 
 def _kernel_text(kernel: KernelChoice) -> Text:
@@ -50,6 +76,12 @@ def _kernel_text(kernel: KernelChoice) -> Text:
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(name, STRONG)
     text.append(f"({', '.join(kernel.parameters)})\n", QUIET)
+    if kernel.form is not None:
+        words = "launched by" if kernel.ready else "enter asks how to launch it; a guess:"
+        shown = f"  {words} grid {kernel.form.grid}, block {kernel.form.block}"
+        return text.append(shown, QUIET)
+    if len(kernel.shapes) > 1:
+        return text.append(f"  launched {kernel.launches:,} times, in these shapes:", QUIET)
     if kernel.grid is None or kernel.block is None:
         return text.append("  the program never launched it", QUIET)
     times = "once" if kernel.launches == 1 else f"{kernel.launches:,} times"

@@ -8,13 +8,16 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
-from gpuwatch.engine.frame import Frame, Status
+from gpuwatch.engine.frame import Frame, KernelChoice, Status
 from gpuwatch.errors import UserError
+from gpuwatch.launch import LaunchForm
 from gpuwatch.tui.bars import Footer, Header, StatusLine
 from gpuwatch.tui.dialogs import KernelPicker
 from gpuwatch.tui.frame_screen import FittedScreen
 from gpuwatch.tui.histogram_pane import HistogramPane
 from gpuwatch.tui.keymap import bindings
+from gpuwatch.tui.launch_form import LaunchFormScreen
+from gpuwatch.tui.lists import split_choice
 from gpuwatch.tui.maps_pane import MapsPane, shown_maps
 from gpuwatch.tui.occupancy_pane import OccupancyPane
 from gpuwatch.tui.pane import View
@@ -178,11 +181,13 @@ class LiveScreen(FittedScreen[None]):
             if probe.key == key:
                 self._switch(probe=probe.name)
 
-    def _switch(self, kernel: str | None = None, probe: str | None = None) -> None:
+    def _switch(
+        self, kernel: str | None = None, probe: str | None = None, launch: int | None = None
+    ) -> None:
         self._kernel = kernel or self._kernel
         self._probe = probe or self._probe
         self._paused = False
-        self.gpuwatch.feed.select(kernel=kernel, probe=probe)
+        self.gpuwatch.feed.select(kernel=kernel, probe=probe, launch=launch)
         self.pull()
 
     def action_pick_kernel(self) -> None:
@@ -193,9 +198,34 @@ class LiveScreen(FittedScreen[None]):
         chosen = self._kernel or (self._frame.mangled if self._frame is not None else "")
         self.app.push_screen(KernelPicker(kernels, chosen), self._picked)
 
-    def _picked(self, kernel: str | None) -> None:
-        if kernel is not None:
-            self._switch(kernel=kernel)
+    def _picked(self, option: str | None) -> None:
+        kernel, launch = split_choice(option)
+        choice = self._choice(kernel)
+        if choice is not None and choice.form is not None and not choice.ready:
+            self._ask(choice, choice.form)
+        elif kernel is not None:
+            self._switch(kernel=kernel, launch=launch)
+
+    def action_edit_launch(self) -> None:
+        """Opens the form of the kernel whose launch the user gives."""
+        choice = self._choice(self._kernel or (self._frame.mangled if self._frame else None))
+        if choice is None or choice.form is None:
+            self.notify("this launch is the program's own; --no-run lets you give it")
+            return
+        self._ask(choice, choice.form)
+
+    def _choice(self, kernel: str | None) -> KernelChoice | None:
+        known = self.gpuwatch.feed.kernels()
+        return next((one for one in known if one.mangled == kernel), None)
+
+    def _ask(self, choice: KernelChoice, form: LaunchForm) -> None:
+        def filled(form: LaunchForm | None) -> None:
+            if form is not None:
+                self._kernel, self._paused = choice.mangled, False
+                self.gpuwatch.feed.give(choice.mangled, form, self._probe)
+                self.pull()
+
+        self.app.push_screen(LaunchFormScreen(choice, form), filled)
 
     def action_pause(self) -> None:
         self._paused = not self._paused

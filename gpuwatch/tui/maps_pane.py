@@ -150,7 +150,7 @@ def _row_lines(figures: MapFigures, widths: Widths) -> Iterable[Line]:
     yield widths.cells(figures.level, tuple(figures.columns), QUIET, QUIET)
     for row in range(min(len(figures.slot), _MOST_ROWS)):
         values = tuple(_number(column[row].item()) for column in figures.columns.values())
-        yield widths.cells(str(int(figures.slot[row]) * figures.sample), values, QUIET, TEXT)
+        yield widths.cells(str(int(figures.slot[row])), values, QUIET, TEXT)
     if len(figures.slot) > _MOST_ROWS:
         yield [(f"   and {whole(len(figures.slot) - _MOST_ROWS)} more", QUIET)]
 

@@ -12,10 +12,12 @@ from textual.widgets.option_list import Option
 
 from gpuwatch.engine.frame import KernelChoice
 from gpuwatch.errors import UserError
+from gpuwatch.launch import LaunchForm
 from gpuwatch.tui.bars import Footer, StatusLine
 from gpuwatch.tui.frame_screen import FittedScreen
 from gpuwatch.tui.keymap import bindings
-from gpuwatch.tui.lists import ChoiceList, kernel_options, probe_options
+from gpuwatch.tui.launch_form import LaunchFormScreen
+from gpuwatch.tui.lists import ChoiceList, kernel_options, probe_options, split_choice
 from gpuwatch.tui.theme import CHOSEN, QUIET, STRONG, TAG, TEXT, WRONG
 
 _FIRST_CHECK = 0.1
@@ -87,7 +89,7 @@ class StartScreen(FittedScreen[None]):
 
     def _fill_kernels(self, kernels: list[KernelChoice]) -> None:
         box = self.query_one("#kernels", ChoiceList)
-        launched = next((kernel.mangled for kernel in kernels if kernel.grid), None)
+        launched = next((kernel.mangled for kernel in kernels if kernel.ready), None)
         chosen = box.chosen or launched
         self._kernels = kernels
         waiting = Option(Text("reading the source ...", QUIET), disabled=True)
@@ -112,10 +114,22 @@ class StartScreen(FittedScreen[None]):
         """Hands the choice to the watch and goes live; nothing to start yet: waits."""
         if not self._kernels or self._error is not None:
             return
-        kernel = self.query_one("#kernels", ChoiceList).chosen
+        kernel, launch = split_choice(self.query_one("#kernels", ChoiceList).chosen)
         probe = self.query_one("#probes", ChoiceList).chosen
-        self.gpuwatch.feed.select(kernel=kernel, probe=probe)
+        choice = next((one for one in self._kernels if one.mangled == kernel), None)
+        if choice is not None and choice.form is not None and not choice.ready:
+            self._ask(choice, choice.form, probe)
+            return
+        self.gpuwatch.feed.select(kernel=kernel, probe=probe, launch=launch)
         self.gpuwatch.go_live(kernel, probe)
+
+    def _ask(self, choice: KernelChoice, form: LaunchForm, probe: str | None) -> None:
+        def filled(form: LaunchForm | None) -> None:
+            if form is not None:
+                self.gpuwatch.feed.give(choice.mangled, form, probe)
+                self.gpuwatch.go_live(choice.mangled, probe)
+
+        self.app.push_screen(LaunchFormScreen(choice, form), filled)
 
     def on_option_list_option_selected(self) -> None:
         self.action_start()

@@ -11,6 +11,7 @@ from gpuwatch.analysis.occupancy import SmColumns
 from gpuwatch.analysis.warps import WarpColumns
 from gpuwatch.device.base import DeviceInfo
 from gpuwatch.engine.frame import Frame, KernelChoice, ProbeChoice, Spread, Status
+from gpuwatch.launch import LaunchForm
 
 A10 = DeviceInfo("NVIDIA A10", "sim", "a10", "sm_86", 72, 48, 1.695e9, True)
 H200 = DeviceInfo("NVIDIA H200", "cuda", "", "sm_90", 132, 64, 1.98e9, False)
@@ -177,10 +178,17 @@ class FakeWatch:
         new = make_frame(self.info, self.frame.serial + 1, self.frame.probe)
         self.frame = replace(new, mangled=self.frame.mangled, kernel=self.frame.kernel)
 
-    def select(self, kernel: str | None = None, probe: str | None = None) -> None:
-        self.calls.append(f"select {kernel} {probe}")
+    def select(
+        self, kernel: str | None = None, probe: str | None = None, launch: int | None = None
+    ) -> None:
+        chosen = "" if launch is None else f" {launch}"
+        self.calls.append(f"select {kernel} {probe}{chosen}")
         if not self.hold:
             self.deliver(kernel, probe)
+
+    def give(self, kernel: str, form: LaunchForm, probe: str | None = None) -> None:
+        self.calls.append(f"give {kernel} {form.grid} {form.block} {dict(form.arguments)}")
+        self.deliver(kernel, probe)
 
     def deliver(self, kernel: str | None = None, probe: str | None = None) -> None:
         """The first frame of a new selection."""

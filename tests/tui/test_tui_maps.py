@@ -73,7 +73,9 @@ def test_sites_show_line_figures_and_instruction() -> None:
 
 def test_buckets_between_the_first_and_last_used_one_show() -> None:
     figures = _figures("hist", "kernel", count=[0, 3, 0, 9, 0])
-    figures.buckets = hist_buckets(np.array([[0, 3, 0, 9, 0]], np.uint64), "log2", 0, 1)
+    figures.buckets = hist_buckets(
+        np.array([[0, 3, 0, 9, 0]], np.uint64), np.array([0, 1, 2, 4, 8, 16.0])
+    )
     lines = _text(figures)
     assert [line.split()[0] for line in lines[1:]] == ["1", "2", "4"]
     assert lines[3].split()[3] == "9"

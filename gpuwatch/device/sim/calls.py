@@ -53,7 +53,8 @@ def is_builtin(name: str) -> bool:
 
 
 def _is_scalar(variable: Variable | Parameter) -> bool:
-    return variable.count == 0 and variable.type in TYPE_BITS
+    whole = not variable.dims if isinstance(variable, Variable) else variable.count == 0
+    return whole and variable.type in TYPE_BITS
 
 
 def _kind(variable: Variable | Parameter) -> str:
@@ -137,6 +138,7 @@ class Lowering:
         names = self._names
         table = names.scalars if _is_scalar(formal) else names.pointers
         table[formal.name] = names.declare(formal.name)
+        self._program.registers[table[formal.name]] = _register_type(_kind(formal))
 
     def _formal_register(self, formal: Parameter) -> Register:
         return Register(formal.name + self._names.suffix)
@@ -163,7 +165,6 @@ class Lowering:
         for k, result in enumerate(self._function.results):
             if _is_scalar(result):
                 register = Register(self._names.scalars[result.name])
-                program.registers[register.name] = _kind(result)
                 self._send(_kind(result), f"%out{k}:", register)
         self._emit((RETURN,), Symbol(self._name), self._return_register)
 

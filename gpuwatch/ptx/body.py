@@ -37,7 +37,7 @@ _STATEMENT = re.compile(
        (?:[ \t]++[^;\n"/:][^;\n"/]*+)?+;)
     | (\.loc[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)
        (?:,[ ]function_name[ ]([%$A-Za-z_][\w$]*),[ ]inlined_at[ ](\d+)[ ](\d+)[ ](\d+))?+
-       (?=[ \t]*+(?:\r?\n|//)))
+       (?=(?:[ \t]*+(?://[^\n]*+)?+\r?\n)++[ \t]*+[^,/\s]))
     | (([%$A-Za-z_][\w$]*+)[ \t]*+:(?!:))
     | ([{}])
     | //[^\n]*+ | /\*[\s\S]*?\*/
@@ -184,8 +184,8 @@ class BodyReader:
     def _other(self) -> Directive:
         return self._declarations.terminated()
 
-    def _instruction(self) -> Instruction:
-        """instruction = [ "@" [ "!" ] register ] opcode [ operands ] ";" """
+    def _instruction(self) -> Instruction | Label:
+        """instruction = [ "@" [ "!" ] register ] opcode [ operands ] ";"; label = name ":" """
         cursor = self._cursor
         start = cursor.peek().start
         guard = None
@@ -193,6 +193,8 @@ class BodyReader:
             mark = "!" if cursor.take("!") else ""
             guard = self._guards[mark + self._operands.register().name]
         opcode = cursor.expect_kind("word", "an opcode")
+        if guard is None and cursor.at(":"):
+            return Label(start, cursor.next().end, opcode.text)
         if opcode.text[0] in "%$":
             cursor.fail(
                 f"expected an opcode or a directive, found {opcode.text!r}",

@@ -1,23 +1,39 @@
-"""Modules of nvcc come out of the model byte for byte, and every operand can be read."""
+"""Modules of all compilers come out of the model byte for byte, and every operand can be read."""
 
 from __future__ import annotations
 
+import random
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from gpuwatch import toolchain
 from gpuwatch.ptx import parse, unparse
 from gpuwatch.ptx.model import Instruction, Module, Vector
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.ptx"))
 ENDINGS = {"lf": "\n", "crlf": "\r\n"}
-TARGETS = {"sm_75", "sm_80", "sm_86", "sm_90"}
+TARGETS = {"sm_75", "sm_80", "sm_86", "sm_90", "sm_90a", "sm_100a"}
+OPCODES = {
+    *("call", "brx", "atom", "shfl", "tex", "sust", "wmma", "bar", "fma", "wgmma", "mbarrier"),
+    *("elect", "setmaxnreg", "stmatrix", "mapa", "griddepcontrol", "tcgen05"),
+}
 
 
 def read(path: Path) -> str:
     with path.open(encoding="ascii", newline="") as file:
         return file.read()
+
+
+def tidied(written: str) -> str:
+    """The instruction without comments, without guard, and with its opcode in one piece."""
+    plain = re.sub(r"//[^\n]*|/\*[\s\S]*?\*/", " ", written)
+    plain = re.sub(r"\s+(?=\.[a-z])", "", plain)
+    return re.sub(r"^@\s*!?\s*[%\w]+\s+", "", plain)
 
 
 def instructions(module: Module) -> list[Instruction]:
@@ -51,37 +67,106 @@ def test_every_instruction_is_read(text: str) -> None:
     found = instructions(parse(text))
     assert found
     for instruction in found:
-        written = text[instruction.start : instruction.end]
+        written = tidied(text[instruction.start : instruction.end])
+        opcode = ".".join(instruction.tokens)
+        assert written.startswith(opcode)
         assert written.endswith(";")
-        assert ".".join(instruction.tokens) in written
-        assert bool(instruction.operands) == bool(re.search(r"\s", bare(written)))
-
-
-def bare(written: str) -> str:
-    """The instruction without its guard."""
-    return re.sub(r"^@!?[%\w]+\s+", "", written)
+        assert bool(instruction.operands) == bool(written[len(opcode) : -1].strip())
 
 
 def test_immediates_and_registers_are_those_written(text: str) -> None:
     for instruction in instructions(parse(text)):
         written = text[instruction.start : instruction.end]
-        for name in re.findall(r"%\w+(?:\.\w+)?", bare(written)):
+        for name in re.findall(r"%\w+(?:\.\w+)?", tidied(written)):
             assert f"'{name}'" in repr(instruction.operands), written
+
+
+def meaning(instruction: Instruction) -> tuple[object, ...]:
+    """All but the spelling of literals and constant expressions."""
+    operands = re.sub(r"text=('|\").*?\1, ", "", repr(instruction.operands))
+    return instruction.tokens, instruction.guard, operands, instruction.line, instruction.file
 
 
 def test_line_endings_do_not_change_the_model(text: str) -> None:
     plain = instructions(parse(text))
     windows = instructions(parse(text.replace("\n", "\r\n")))
-    assert [(i.tokens, i.guard, i.operands, i.line) for i in plain] == [
-        (i.tokens, i.guard, i.operands, i.line) for i in windows
+    assert list(map(meaning, plain)) == list(map(meaning, windows))
+
+
+GAPS = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*\n?|/\*[\s\S]*?\*/|\s+|[^\s"/]+|/')
+FILLERS = [
+    " ",
+    "\t",
+    "\n",
+    "\r\n",
+    " \n\n",
+    "/**/",
+    "/* { */",
+    " // } ;\n",
+    '\t/* " */\n',
+    '// "\n',
+]
+
+
+def respaced(text: str, seed: int) -> str:
+    """The text with other white space and further comments between its tokens."""
+    chance = random.Random(seed)
+
+    def filler() -> str:
+        return "".join(chance.choices(FILLERS, k=chance.randint(1, 2)))
+
+    def changed(piece: str) -> str:
+        if piece[0] in '"/' or chance.random() < 0.7:
+            return piece
+        if piece.isspace():
+            return filler()
+        return re.sub(r"[,\[\]{}();]", lambda mark: filler() + mark[0] + filler(), piece)
+
+    return "".join(map(changed, GAPS.findall(text)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(CORPUS), st.integers(0, 1 << 30))
+def test_white_space_and_comments_change_nothing(path: Path, seed: int) -> None:
+    plain = read(path)
+    other = respaced(plain, seed)
+    module = parse(other)
+    assert unparse(module) == other
+    assert list(map(meaning, instructions(module))) == list(
+        map(meaning, instructions(parse(plain)))
+    )
+
+
+def test_ptxas_takes_the_corpus(text: str, tmp_path: Path) -> None:
+    source = tmp_path / "k.ptx"
+    source.write_text(text)
+    architecture = parse(text).target
+    command = [
+        toolchain.find().ptxas,
+        "-c",
+        f"-arch={architecture}",
+        "-o",
+        tmp_path / "k.o",
+        source,
     ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_foreign_letters_in_comments() -> None:
+    text = (
+        "// na\u00efve\n.version 8.5\n.target sm_80\n.entry k { /* \u4e2d */ ret; // \U0001f600\n}"
+    )
+    module = parse(text)
+    assert unparse(module) == text
+    assert [each.opcode for each in instructions(module)] == ["ret"]
 
 
 def test_corpus_covers_what_it_should() -> None:
     modules = [parse(read(path), path.name) for path in CORPUS]
     assert {module.target for module in modules} <= TARGETS
     opcodes = {instruction.opcode for module in modules for instruction in instructions(module)}
-    assert {"call", "brx", "atom", "shfl", "tex", "sust", "wmma", "bar", "fma"} <= opcodes
+    assert opcodes >= OPCODES
 
 
 def test_files_are_bare_names(text: str) -> None:

@@ -74,12 +74,14 @@ def form_from_toml(path: Path, signature: KernelSignature) -> LaunchForm:
     known |= {
         label: places[key, "args", label] for label in arguments if (key, "args", label) in places
     }
+    shapes = {}
+    for word in ("grid", "block", "cluster"):
+        shapes[word], place = _shape(table.get(word, ""), known.pop(word, None))
+        known |= {word: place} if place else {}
     return LaunchForm(
-        grid=_shape(table["grid"]),
-        block=_shape(table["block"]),
+        **shapes,
         shared=_written(table.get("shared", 0)),
         arguments=tuple((label, _written(value)) for label, value in arguments.items()),
-        cluster=_shape(table.get("cluster", "")),
         cooperative=table.get("cooperative", False) is True,
         sizes=sizes,
         places=known,
@@ -158,8 +160,18 @@ def _table(value: object, at: Location | None, name: str) -> dict[str, object]:
     return value
 
 
-def _shape(value: object) -> str:
-    return ",".join(map(_written, value)) if isinstance(value, list) else _written(value)
+def _shape(value: object, at: Location | None) -> tuple[str, Location | None]:
+    """A shape as the text that a flag would have, and where that begins.
+
+    A list on one line keeps its columns: quotes become spaces.
+    """
+    if not isinstance(value, list):
+        return _written(value), at
+    line = at.text[at.column - 1 :] if at else ""
+    if at and line.startswith("[") and "]" in line:
+        inside = re.sub(r"[\"']", " ", line[1 : line.index("]")])
+        return inside, Location(at.file, at.line, at.column + 1, at.text)
+    return ",".join(map(_written, value)), None
 
 
 def _written(value: object) -> str:

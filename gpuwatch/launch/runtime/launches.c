@@ -143,12 +143,12 @@ static cudaError_t check(const struct kernel *k, const struct shape *s)
     if (g.x > 2147483647u || g.y > 65535 || g.z > 65535)
         return refused(k, s, cudaErrorInvalidConfiguration,
                        "grid %ux%ux%u > 2147483647x65535x65535", g.x, g.y, g.z);
-    if (threads == 0 || b.x > 1024 || b.y > 1024 || b.z > 64)
-        return refused(k, s, cudaErrorInvalidConfiguration,
-                       "block %ux%ux%u is not within 1x1x1 and 1024x1024x64", b.x, b.y, b.z);
     if (threads > (unsigned long long)answers[BLOCK_THREADS])
         return refused(k, s, cudaErrorInvalidConfiguration, "block %llu threads > %lld", threads,
                        answers[BLOCK_THREADS]);
+    if (threads == 0 || b.x > 1024 || b.y > 1024 || b.z > 64)
+        return refused(k, s, cudaErrorInvalidConfiguration,
+                       "block %ux%ux%u is not within 1x1x1 and 1024x1024x64", b.x, b.y, b.z);
     if (threads > (unsigned long long)most_threads(k))
         return refused(k, s, cudaErrorLaunchOutOfResources,
                        "block %llu threads > %d that the kernel was compiled for", threads,

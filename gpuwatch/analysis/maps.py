@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +14,11 @@ Number = int | float
 @dataclass(frozen=True, slots=True)
 class FieldFigures:
     """Of one field over the records of a launch. `total` of whole numbers is exact; it is an
-    estimate, the records' sum times `MapFigures.sample`, where a map is sampled."""
+    estimate, the records' sum times `MapFigures.sample`, where a map is sampled, and None where
+    records hold greatest or least values, which do not add up."""
 
     name: str
-    total: Number
+    total: Number | None
     least: Number
     greatest: Number
     mean: float
@@ -64,7 +65,9 @@ class MapFigures:
     sites: tuple[SiteRow, ...] = ()
 
 
-def field_figures(name: str, values: NDArray[np.generic], sample: int = 1) -> FieldFigures | None:
+def field_figures(
+    name: str, values: NDArray[np.generic], sample: int = 1, *, adds_up: bool = True
+) -> FieldFigures | None:
     """None for no values."""
     if len(values) == 0:
         return None
@@ -75,7 +78,7 @@ def field_figures(name: str, values: NDArray[np.generic], sample: int = 1) -> Fi
     low, high = values.min(), values.max()
     return FieldFigures(
         name,
-        total * sample,
+        total * sample if adds_up else None,
         int(low) if whole else float(low),
         int(high) if whole else float(high),
         float(total / len(values)),
@@ -98,10 +101,13 @@ def columns_of(records: NDArray[np.void]) -> dict[str, NDArray[np.generic]]:
 
 
 def all_figures(
-    columns: Mapping[str, NDArray[np.generic]], sample: int = 1
+    columns: Mapping[str, NDArray[np.generic]], sample: int = 1, extremes: Container[str] = ()
 ) -> tuple[FieldFigures, ...]:
-    """The figures of every field that has values."""
-    found = (field_figures(name, values, sample) for name, values in columns.items())
+    """The figures of every field that has values; those of `extremes` do not add up."""
+    found = (
+        field_figures(name, values, sample, adds_up=name not in extremes)
+        for name, values in columns.items()
+    )
     return tuple(figures for figures in found if figures is not None)
 
 

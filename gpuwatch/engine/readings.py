@@ -136,7 +136,8 @@ class MapReader:
             table = counts.astype(np.uint64).reshape(-1, map_.cap)
             figures.buckets = hist_buckets(table, bucket_edges(map_), place.sample)
             return figures
-        figures.fields = all_figures(columns, place.sample)
+        extremes = {field.name for field in map_.fields if field.reduction != "sum"}
+        figures.fields = all_figures(columns, place.sample, extremes)
         if map_.level == "site":
             figures.sites = site_rows(decoded.slots, columns, self._labels)
         return figures

@@ -150,7 +150,11 @@ def _occupancy_table(frame: Frame, sms: SmColumns) -> Table:
     for name in ("SM", "blocks", "warps", "occupancy", "busy cycles", "idle cycles"):
         table.add_column(name, justify="right")
     table.add_column("")
-    for row in _sm_rows(sms):
+    idle = [row for row in _sm_rows(sms) if not row["warps"]]
+    if idle:
+        table.caption = f"{len(idle)} SMs ran nothing"
+        table.caption_justify = "left"
+    for row in (row for row in _sm_rows(sms) if row["warps"]):
         cells = round(row["occupancy"] * _BAR_CELLS)
         table.add_row(
             str(row["sm"]),

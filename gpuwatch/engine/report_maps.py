@@ -61,16 +61,17 @@ def render(figures: MapFigures, console: Console) -> None:
 
 
 def _title(figures: MapFigures) -> str:
-    parts = [f"{figures.records:,} of {figures.slots:,} slots"]
+    parts = []
     if figures.kind == "array":
-        parts = [f"{figures.records:,} records in {figures.slots:,} slots"]
-    if figures.empty:
+        parts.append(f"{figures.records:,} records in {figures.slots:,} slots")
+    if figures.empty and figures.level not in ("site", "kernel"):
         parts.append(f"{figures.empty:,} slots empty")
     if figures.dropped:
         parts.append(f"{figures.dropped:,} dropped")
     if figures.sample > 1:
         parts.append(f"sampled 1 in {figures.sample}, totals are estimates")
-    return f"map {figures.name} ({figures.kind}, per {figures.level}): {', '.join(parts)}"
+    title = f"map {figures.name} ({figures.kind}, per {figures.level})"
+    return f"{title}: {', '.join(parts)}" if parts else title
 
 
 def _print_totals(figures: MapFigures, console: Console) -> None:
@@ -86,10 +87,10 @@ def _print_totals(figures: MapFigures, console: Console) -> None:
 
 
 def _totals(one: FieldFigures, *, estimated: bool) -> tuple[str, ...]:
-    total = _number(one.total)
+    total = "-" if one.total is None else _number(one.total)
     return (
         one.name,
-        f"~{total}" if estimated else total,
+        f"~{total}" if estimated and one.total is not None else total,
         _number(one.mean),
         _number(one.least),
         _number(one.greatest),

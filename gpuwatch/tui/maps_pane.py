@@ -122,12 +122,11 @@ def map_lines(maps: Iterable[MapFigures], glyphs: Glyphs, widths: Widths) -> Ite
 def _heading(figures: MapFigures) -> Line:
     line: Line = [
         (" " + figures.name, TITLE),
-        (f"  {figures.kind} per {figures.level}, ", QUIET),
-        (whole(figures.records), TEXT),
-        (f" of {whole(figures.slots)} slots", QUIET),
+        (f"  {figures.kind} per {figures.level}", QUIET),
     ]
     if figures.kind == "array":
-        line[-1] = (f" records in {whole(figures.slots)} slots", QUIET)
+        line.append((f"  {whole(figures.records)}", TEXT))
+        line.append((f" records in {whole(figures.slots)} slots", QUIET))
     if figures.dropped:
         line.append((f"  {whole(figures.dropped)} dropped", WRONG))
     if figures.sample > 1:
@@ -141,7 +140,9 @@ def _total_lines(figures: MapFigures, widths: Widths) -> Iterable[Line]:
         return
     yield widths.cells("field", ("total", "mean", "min", "max"), QUIET, QUIET)
     for one in figures.fields:
-        total = ("~" if figures.sample > 1 else "") + _number(one.total)
+        total = "-" if one.total is None else _number(one.total)
+        if figures.sample > 1 and one.total is not None:
+            total = "~" + total
         rest = (_number(one.mean), _number(one.least), _number(one.greatest))
         yield widths.cells(one.name, (total, *rest), TEXT, STRONG)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gpuwatch.ptx import parse, unparse
+from gpuwatch.ptx.flow import basic_blocks, liveness
 from gpuwatch.ptx.model import Instruction, Module
+from gpuwatch.ptx.scopes import flatten
 
 LINES = 77_000
-LINES_PER_FUNCTION = 7_000
+SHAPES = {"one kernel": LINES, "many small ones": 50}
+"""Lines of each function of the module."""
 
 HEADER = """\
 .version 9.0
@@ -43,13 +46,13 @@ $L__BB{number}_{block}:
 TAIL = "\tret;\n}\n"
 
 
-def generate(lines: int = LINES) -> str:
+def generate(lines: int = LINES, per_function: int = LINES) -> str:
     """A module of `lines` lines in functions of loads, arithmetic, labels and branches."""
     pieces = [HEADER]
     left = lines - HEADER.count("\n")
     number = 0
     while left > 0:
-        function = _function(number, min(left, LINES_PER_FUNCTION))
+        function = _function(number, min(left, per_function))
         pieces.append(function)
         left -= function.count("\n")
         number += 1
@@ -72,6 +75,11 @@ def _block(number: int, block: int) -> str:
     )
 
 
+def read_bodies(module: Module) -> int:
+    """Reads the statements of all functions; their number."""
+    return sum(len(function.body or ()) for function in module.functions)
+
+
 def read_operands(module: Module) -> int:
     """Reads the operands of every instruction; the number of instructions."""
     found = 0
@@ -83,29 +91,56 @@ def read_operands(module: Module) -> int:
     return found
 
 
+def resolve(module: Module) -> int:
+    """Resolves scopes, cuts blocks and solves liveness of every function; the number of blocks."""
+    found = 0
+    for function in module.functions:
+        flat = flatten(function)
+        blocks = basic_blocks(flat)
+        liveness(flat, blocks)
+        found += len(blocks)
+    return found
+
+
+def write(module: Module) -> None:
+    if unparse(module) != module.text:
+        raise SystemExit("the module did not come out as it went in")
+
+
+STEPS: dict[str, Callable[[Module], object]] = {
+    "bodies": read_bodies,
+    "operands": read_operands,
+    "scopes, blocks, liveness": resolve,
+    "unparse": write,
+}
+"""What is done to a module that was parsed, one after the other."""
+
+
+def measure(text: str, repeat: int) -> dict[str, float]:
+    """Seconds of processor time of each step, the quickest of `repeat` runs."""
+    seconds: dict[str, list[float]] = {name: [] for name in ("parse", *STEPS)}
+    for _ in range(repeat):
+        start = time.process_time()
+        module = parse(text)
+        seconds["parse"].append(time.process_time() - start)
+        for name, step in STEPS.items():
+            start = time.process_time()
+            step(module)
+            seconds[name].append(time.process_time() - start)
+    return {name: min(times) for name, times in seconds.items()}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--lines", type=int, default=LINES, help="lines of the module")
     options.add_argument("--repeat", type=int, default=3, help="runs; the best one counts")
     chosen = options.parse_args(arguments)
-    text = generate(chosen.lines)
-    lines = text.count("\n")
-    seconds: dict[str, list[float]] = {"parse": [], "operands": [], "unparse": []}
-    for _ in range(chosen.repeat):
-        start = time.perf_counter()
-        module = parse(text)
-        seconds["parse"].append(time.perf_counter() - start)
-        start = time.perf_counter()
-        read_operands(module)
-        seconds["operands"].append(time.perf_counter() - start)
-        start = time.perf_counter()
-        same = unparse(module) == text
-        seconds["unparse"].append(time.perf_counter() - start)
-        if not same:
-            raise SystemExit("the module did not come out as it went in")
-    print(f"{lines} lines, best of {chosen.repeat}")
-    for step, times in seconds.items():
-        print(f"{step:<9} {min(times):7.3f} s {lines / min(times):12,.0f} lines/s")
+    for shape, per_function in SHAPES.items():
+        text = generate(chosen.lines, per_function)
+        lines = text.count("\n")
+        print(f"{shape}: {lines:,} lines")
+        for step, seconds in measure(text, chosen.repeat).items():
+            print(f"  {step:<25} {seconds:7.3f} s {lines / seconds:12,.0f} lines/s")
 
 
 if __name__ == "__main__":

@@ -87,6 +87,15 @@ def _effects(program: Program, block: Block) -> tuple[set[str], set[str]]:
     return used, defined
 
 
+def _live_successors(program: Program, block: Block) -> tuple[int, ...]:
+    """A call also leads to where it comes back: what its caller needs there outlives the call,
+    even where a recursive callee defines it anew."""
+    last = program.instructions[block.end - 1]
+    if last.opcode != CALL:
+        return block.successors
+    return (*block.successors, program.block_at(symbol_name(last)))
+
+
 def _find_live(program: Program) -> None:
     """Backward data flow to the fixed point, a bit for each register."""
     bits = {name: 1 << k for k, name in enumerate(program.registers)}
@@ -96,15 +105,16 @@ def _find_live(program: Program) -> None:
     ]
     live_in = [used for used, _ in masks] + [0]
     live_out = [0] * len(masks)
+    following = [_live_successors(program, block) for block in program.blocks]
     before: list[list[int]] = [[] for _ in live_in]
-    for k, block in enumerate(program.blocks):
-        for successor in block.successors:
+    for k, successors in enumerate(following):
+        for successor in successors:
             before[successor].append(k)
     waiting = list(range(len(masks)))
     while waiting:
         k = waiting.pop()
         out = 0
-        for successor in program.blocks[k].successors:
+        for successor in following[k]:
             out |= live_in[successor]
         live_out[k] = out
         used, defined = masks[k]
@@ -116,6 +126,7 @@ def _find_live(program: Program) -> None:
     lasting = frozenset(program.always_live)
     program.live_in = [_names(names, mask) | lasting for mask in live_in[:-1]]
     program.live_out = [_names(names, mask) | lasting for mask in live_out]
+    program.spanning = lasting.union(*program.live_in, *program.live_out)
 
 
 def _names(names: Sequence[str], mask: int) -> frozenset[str]:

@@ -118,9 +118,7 @@ class Emitter:
     def _must_merge(self, name: str) -> bool:
         if self.guard is not None:
             return True
-        program = self.program
-        local = name not in program.live_in[self.block] and name not in program.live_out[self.block]
-        return not self.full and not local
+        return not self.full and name in self.program.spanning
 
     def add_cycles(self, cycles: str) -> None:
         self.ir.store("i64", self.ir.value(f"add i64 {self.ir.load('i64', '%cycles')}, {cycles}"),

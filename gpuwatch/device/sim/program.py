@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
 from gpuwatch.errors import Location
@@ -80,6 +81,8 @@ class Program:
     blocks: list[Block] = field(default_factory=list)
     live_in: list[frozenset[str]] = field(default_factory=list)
     live_out: list[frozenset[str]] = field(default_factory=list)
+    spanning: frozenset[str] = frozenset()
+    """Registers that are live between any two blocks, so lanes elsewhere may hold a value."""
     entry: int = 0
     """The block that the kernel begins with; those of functions come before it."""
     always_live: set[str] = field(default_factory=set)
@@ -90,7 +93,7 @@ class Program:
     def block_at(self, label: str) -> int:
         """The block that begins at a label, `len(blocks)` at the end."""
         index = self.labels[label]
-        return next((k for k, b in enumerate(self.blocks) if b.first == index), len(self.blocks))
+        return bisect_left(self.blocks, index, key=lambda block: block.first)
 
     @property
     def one_barrier(self) -> bool:

@@ -14,9 +14,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from gpuwatch.cli import arguments, kernels, probes, ptx
 from gpuwatch.cli.arguments import options_of, split_program
+from gpuwatch.cli.printed import KeptOutput
 from gpuwatch.doctor import doctor
 from gpuwatch.engine import report
 from gpuwatch.engine.client import WorkerClient
+from gpuwatch.engine.frame import Frame
+from gpuwatch.engine.options import Options
 from gpuwatch.engine.session import Session
 from gpuwatch.errors import UserError
 from gpuwatch.tui.app import run_app
@@ -53,24 +56,33 @@ def _watch(given: argparse.Namespace) -> int:
 
 def _report(given: argparse.Namespace) -> int:
     options = options_of(given)
+    with KeptOutput() as kept:
+        frame = _watch_launches(options, given.launches)
+    printed = frame.printed or kept.text
+    if given.json:
+        print(json.dumps({**report.as_json(frame), "printed": printed}, indent=2))
+        return 0
+    report.render(frame, Console(highlight=False, soft_wrap=True))
+    if printed:
+        print(f"\nThe kernel printed:\n{printed.rstrip()}")
+    return 0
+
+
+def _watch_launches(options: Options, launches: int) -> Frame:
+    """The frame of the last of so many launches; progress is shown on a terminal."""
     shown = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
-        task = bar.add_task("starting", total=given.launches)
+        task = bar.add_task("starting", total=launches)
         session = Session(options, lambda text: bar.update(task, description=text))
         try:
             session.prepare()
             bar.update(task, description="launching")
-            bar.update(task, completed=session.launches)
-            while session.launches < given.launches:
+            bar.update(task, completed=min(session.launches, launches))
+            while session.launches < launches:
                 session.step()
-                bar.advance(task)
-            frame = session.frame()
-            if given.json:
-                print(json.dumps(report.as_json(frame), indent=2))
-            else:
-                bar.stop()
-                report.render(frame, Console(highlight=False, soft_wrap=True))
+                bar.update(task, completed=min(session.launches, launches))
+            return session.frame()
         except UserError as problem:
             if problem.fatal:
                 bar.stop()
@@ -78,7 +90,6 @@ def _report(given: argparse.Namespace) -> int:
             raise
         finally:
             session.close()
-    return 0
 
 
 def _abandon(problem: UserError) -> NoReturn:

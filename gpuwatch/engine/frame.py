@@ -63,6 +63,8 @@ class Frame:
     """Every map of the probe."""
     thread_instructions: int | None = None
     notes: tuple[str, ...] = ()
+    printed: str = ""
+    """What the newest launch printed, where the device gathers it."""
     taken_at: float = 0.0
     """time.monotonic() of the worker."""
 

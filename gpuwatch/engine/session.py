@@ -43,6 +43,7 @@ class Session:
         self._selected = ("", "")
         self._serial = 0
         self._instructions: int | None = None
+        self._printed = ""
         self._reset_rates()
 
     @property
@@ -123,6 +124,7 @@ class Session:
         result = probed.runner.loaded.run()
         self._readers[self._selected].observe(probed.runner.loaded)
         self._instructions = result.thread_instructions
+        self._printed = result.output
         return 1
 
     def _launch_many(self, probed: ProbedKernel, pipeline: Pipeline, until: float) -> int:
@@ -191,6 +193,7 @@ class Session:
             maps=reading.maps,
             thread_instructions=self._instructions,
             notes=self._notes(plain, probed),
+            printed=self._printed,
             taken_at=time.monotonic(),
         )
 
@@ -222,6 +225,7 @@ class Session:
         self._readers[self._selected].observe(runner.loaded)
         self._launches = 1
         self._instructions = runner.last.thread_instructions if runner.last else None
+        self._printed = runner.last.output if runner.last else ""
         self._rate.add(time.monotonic(), 1, runner.wall_seconds)
 
     def _reset_rates(self) -> None:

@@ -5,6 +5,7 @@ The numbers are those of the list that these tests follow.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from peer_support import HEADER, OPENING, STORE, kernel, program, watch
 

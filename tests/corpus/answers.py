@@ -162,7 +162,7 @@ def main() -> int:
         refused = [f"{n}: {a['refused']}" for n, a in answers.items() if "refused" in a]
         if given.what == "record":
             _record(program, answers, given.device)
-            compared, lines = len(answers) - len(refused), []
+            compared, lines = len(answers) - len(refused), list[str]()
         else:
             compared, lines = _check(program, answers)
         lines += [f"{n}: outputs changed by the probe" for n, a in answers.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import answers
 import corpus_harness as corpus
 import pytest
-from expected import EXPECTED
+from corpus_expected import EXPECTED
 
 
 @pytest.mark.parametrize("program", corpus.programs())

@@ -99,6 +99,18 @@ class Arena:
         data = np.frombuffer(content, np.uint8) if isinstance(content, bytes) else content
         self.view(allocation)[: data.size] = data
 
+    def bytes_at(self, address: int, size: int) -> bytes:
+        """Up to `size` bytes at an address, as far as its allocation reaches."""
+        allocation = self.find(address)
+        if allocation is None:
+            return b""
+        first = address - allocation.address
+        return bytes(self.view(allocation)[first : first + size])
+
+    def text(self, address: int) -> str:
+        """The string at an address, up to its zero byte."""
+        return self.bytes_at(address, 4096).split(b"\0", 1)[0].decode("utf-8", "replace")
+
     def find(self, address: int) -> Allocation | None:
         """The allocation that holds `address`."""
         return next((a for a in self.allocations if a.holds(address)), None)

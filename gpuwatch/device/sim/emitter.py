@@ -240,7 +240,33 @@ def special_registers() -> dict[str, Callable[[Emitter], tuple[str, str]]]:
     }
     _three(table, "ntid", LaunchField.BLOCK)
     _three(table, "nctaid", LaunchField.GRID)
+    for register, part in (("%envreg1", 4), ("%envreg2", 0)):
+        table[register] = _of_launch(LaunchField.GRID_STATE + part)
+    table |= _one_block_clusters(table)
     for axis in "xyz":
         table[f"%tid.{axis}"] = _of_slot(f"%tid.{axis}")
         table[f"%ctaid.{axis}"] = _of_argument(f"%block.{axis}")
     return table
+
+
+_Special = Callable[[Emitter], tuple[str, str]]
+
+
+def _one_block_clusters(table: Mapping[str, _Special]) -> dict[str, _Special]:
+    """Registers of clusters, each of one block."""
+    zero, one = _constant(splat("i32", 0)), _constant(splat("i32", 1))
+    found: dict[str, _Special] = {
+        "%cluster_ctarank": zero,
+        "%cluster_nctarank": one,
+        "%is_explicit_cluster": _constant_pred,
+    }
+    for axis in "xyz":
+        found[f"%clusterid.{axis}"] = _of_argument(f"%block.{axis}")
+        found[f"%nclusterid.{axis}"] = table[f"%nctaid.{axis}"]
+        found[f"%cluster_ctaid.{axis}"] = zero
+        found[f"%cluster_nctaid.{axis}"] = one
+    return found
+
+
+def _constant_pred(_: Emitter) -> tuple[str, str]:
+    return "i1", splat("i1", "false")

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpuwatch.device.sim.access import space_of
 from gpuwatch.device.sim.arena import Arena
-from gpuwatch.device.sim.layout import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES, FaultKind
+from gpuwatch.device.sim.layout import (
+    LOCAL_WINDOW,
+    SHARED_WINDOW,
+    STACK_BYTES,
+    WINDOW_BYTES,
+    FaultKind,
+)
 from gpuwatch.device.sim.program import Program, location
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Launch
 from gpuwatch.ptx.model import Instruction, Module
 from gpuwatch.ptx.types import TYPE_BITS
 
+_NULL_PAGE = 4096
+"""Addresses below this come from a null pointer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`instruction` is an index, -1 when unknown; `addresses` are those of the 32 lanes."""
+    """`instruction` is an index, -1 when unknown; `addresses` are those of the 32 lanes.
+
+    `standing` are lines that say where the warps of the block stand, if that was asked for.
+    """
 
     kind: int
     instruction: int
@@ -24,50 +37,125 @@ class Fault:
     block: int
     warp: int
     addresses: tuple[int, ...]
+    standing: tuple[str, ...] = ()
 
 
-def describe(
-    fault: Fault,
-    module: Module,
-    program: Program,
-    launch: Launch,
-    arena: Arena,
-    limits: dict[str, int],
-) -> UserError:
-    """The error to raise. `limits` are the bytes of "shared" and "local" memory."""
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a fault happened in. `limits` are the bytes of "shared" and "local" memory."""
+
+    module: Module
+    program: Program
+    launch: Launch
+    arena: Arena
+    limits: dict[str, int]
+
+
+def describe(fault: Fault, scene: Scene) -> UserError:
+    """The error to raise (status 1)."""
     known = fault.instruction >= 0
-    instruction = program.instructions[fault.instruction] if known else None
-    at = location(module, instruction) if instruction else None
-    lane = _culprit(fault, instruction, arena, limits)
-    where = f"kernel {launch.kernel}, block {_index(fault.block, launch.grid)}, "
-    where += f"thread {_index(fault.warp * 32 + lane, launch.block)}"
-    if instruction and instruction.line:
-        file = module.files.get(instruction.file, "the source")
-        where += f"\nsource {file}:{instruction.line}"
-    if fault.kind == FaultKind.STOPPED:
-        return UserError(
-            f"the kernel {launch.kernel} did not end in time",
-            at=at,
-            detail=where,
-            hint="look for a loop that cannot end, or threads that wait for other blocks",
-            status=1,
-        )
-    if fault.kind == FaultKind.TRAP:
-        return UserError("the kernel executed 'trap'", at=at, detail=where, status=1)
-    assert instruction is not None
-    reason = _reason(fault.addresses[lane], instruction, arena, limits)
-    return UserError(
-        f"{reason} by {'.'.join(instruction.tokens)}",
-        at=at,
-        detail=where,
-        hint="check the index that this address is computed from",
-        status=1,
+    instruction = scene.program.instructions[fault.instruction] if known else None
+    message, hint = _MESSAGES[fault.kind](fault, instruction, scene)
+    launch = scene.launch
+    where = f"kernel {launch.kernel}, block {_index(fault.block, launch.grid)}"
+    if fault.kind not in (FaultKind.STOPPED, FaultKind.DEADLOCK):
+        lane = _culprit(fault, instruction, scene)
+        where += f", thread {_index(fault.warp * 32 + lane, launch.block)}"
+    lines = [where]
+    if instruction is not None and instruction.line:
+        lines.append(f"source {source_line(scene.module, instruction)}")
+    at = location(scene.module, instruction) if instruction is not None else None
+    detail = "\n".join([*lines, *fault.standing])
+    return UserError(message, at=at, detail=detail, hint=hint, status=1)
+
+
+def source_line(module: Module, instruction: Instruction) -> str:
+    """The source file and line of an instruction, or its place in the PTX."""
+    if instruction.line:
+        return f"{module.files.get(instruction.file, 'the source')}:{instruction.line}"
+    place = location(module, instruction)
+    return f"{place.file}:{place.line}"
+
+
+_Message = tuple[str, str]
+
+
+def _stopped(_: Fault, __: Instruction | None, scene: Scene) -> _Message:
+    return (
+        f"the kernel {scene.launch.kernel} did not end in time",
+        "look for a loop that cannot end, or threads that wait for other blocks; a kernel that "
+        "just takes long needs a greater --timeout",
     )
+
+
+def _deadlock(_: Fault, __: Instruction | None, scene: Scene) -> _Message:
+    return (
+        f"deadlock in the kernel {scene.launch.kernel}: every warp of a block waits",
+        "threads must reach the same barriers, and lanes the *_sync calls whose mask names them",
+    )
+
+
+def _trap(_: Fault, __: Instruction | None, ___: Scene) -> _Message:
+    return "the kernel executed 'trap'", "__trap() or a failed check in device code stands there"
+
+
+def _assertion(fault: Fault, _: Instruction | None, scene: Scene) -> _Message:
+    message, file, line, function = fault.addresses[:4]
+    text, name, place = (scene.arena.text(a) for a in (message, function, file))
+    return (
+        f"{place}:{line & 0xFFFFFFFF}: {name}: assertion `{text}` failed",
+        "the condition of an assert() in the kernel is false",
+    )
+
+
+def _stack(_: Fault, __: Instruction | None, ___: Scene) -> _Message:
+    return (
+        f"stack overflow: the frames of a thread's calls exceed {STACK_BYTES >> 10} KB",
+        "look for recursion that does not end",
+    )
+
+
+def _call(fault: Fault, _: Instruction | None, ___: Scene) -> _Message:
+    address = fault.addresses[_first(fault.mask)]
+    return f"call through a pointer: no function at address 0x{address:x}", (
+        "check that the pointer was set, on the device, to a function with these parameters"
+    )
+
+
+def _branch(fault: Fault, _: Instruction | None, ___: Scene) -> _Message:
+    index = fault.addresses[_first(fault.mask)]
+    return f"brx.idx with index {index}, behind the end of its list of labels", ("check the index")
+
+
+def _access(fault: Fault, instruction: Instruction | None, scene: Scene) -> _Message:
+    assert instruction is not None
+    lane = _culprit(fault, instruction, scene)
+    reason = _reason(fault.addresses[lane], instruction, scene)
+    return (
+        f"{reason or 'address out of bounds'} by {'.'.join(instruction.tokens)}",
+        "check the index that this address is computed from",
+    )
+
+
+_MESSAGES: dict[int, Callable[[Fault, Instruction | None, Scene], _Message]] = {
+    FaultKind.ADDRESS: _access,
+    FaultKind.TRAP: _trap,
+    FaultKind.STOPPED: _stopped,
+    FaultKind.ASSERT: _assertion,
+    FaultKind.STACK: _stack,
+    FaultKind.CALL: _call,
+    FaultKind.BRANCH: _branch,
+    FaultKind.DEADLOCK: _deadlock,
+}
 
 
 def _index(linear: int, extent: tuple[int, int, int]) -> str:
     x, y = extent[0], extent[1]
     return f"({linear % x}, {linear // x % y}, {linear // (x * y)})"
+
+
+def _first(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1 if mask else 0
 
 
 def _width(instruction: Instruction) -> int:
@@ -77,9 +165,12 @@ def _width(instruction: Instruction) -> int:
     return TYPE_BITS[kind] // 8 * count
 
 
-def _reason(address: int, instruction: Instruction, arena: Arena, limits: dict[str, int]) -> str:
+def _reason(address: int, instruction: Instruction, scene: Scene) -> str:
     """What is wrong with an address, or "" when nothing is."""
     width, space = _width(instruction), space_of(instruction)
+    address &= (1 << 64) - 1
+    if space in ("global", "generic") and address < _NULL_PAGE:
+        return f"null pointer: {space} address 0x{address:x}"
     if address % width:
         return f"misaligned address 0x{address:x} ({width} bytes wanted at once)"
     windows = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
@@ -88,9 +179,18 @@ def _reason(address: int, instruction: Instruction, arena: Arena, limits: dict[s
             if window <= address < window + WINDOW_BYTES:
                 space, address = name, address - window
     if space in windows:
-        if 0 <= address <= limits[space] - width:
-            return ""
-        return f"{space} address 0x{address:x} outside the {limits[space]} bytes of the block"
+        return _outside_window(address, width, space, scene.limits[space])
+    return _outside_arena(address, width, scene.arena)
+
+
+def _outside_window(address: int, width: int, space: str, limit: int) -> str:
+    if address <= limit - width:
+        return ""
+    owner = "block" if space == "shared" else "thread"
+    return f"{space} address 0x{address:x} outside the {limit} bytes of the {owner}"
+
+
+def _outside_arena(address: int, width: int, arena: Arena) -> str:
     if arena.find(address) and arena.find(address + width - 1):
         return ""
     near = arena.nearest(address)
@@ -100,13 +200,10 @@ def _reason(address: int, instruction: Instruction, arena: Arena, limits: dict[s
     return f"global address 0x{address:x} in no allocation, {beyond} bytes behind {near.name}"
 
 
-def _culprit(
-    fault: Fault, instruction: Instruction | None, arena: Arena, limits: dict[str, int]
-) -> int:
+def _culprit(fault: Fault, instruction: Instruction | None, scene: Scene) -> int:
     """The first lane at fault."""
-    lanes = [lane for lane in range(32) if fault.mask >> lane & 1]
     if fault.kind == FaultKind.ADDRESS and instruction is not None:
-        for lane in lanes:
-            if _reason(fault.addresses[lane], instruction, arena, limits):
+        for lane in range(32):
+            if fault.mask >> lane & 1 and _reason(fault.addresses[lane], instruction, scene):
                 return lane
-    return lanes[0] if lanes else 0
+    return _first(fault.mask)

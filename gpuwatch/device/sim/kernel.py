@@ -15,16 +15,18 @@ from gpuwatch.device.base import KernelImage, RunResult
 from gpuwatch.device.sim.arena import Arena, Plan, fill_variables, place_variables
 from gpuwatch.device.sim.codegen import generate
 from gpuwatch.device.sim.compile import Code
+from gpuwatch.device.sim.console import Console
 from gpuwatch.device.sim.costs import Load, model_costs
 from gpuwatch.device.sim.emit_float import APPROXIMATE
-from gpuwatch.device.sim.faults import Fault, describe
+from gpuwatch.device.sim.faults import Fault, Scene, describe
 from gpuwatch.device.sim.frame import local_stride, warp_bytes
-from gpuwatch.device.sim.layout import BlockField, LaunchField, WorkerField
+from gpuwatch.device.sim.layout import BlockField, FaultKind, LaunchField, WorkerField
 from gpuwatch.device.sim.linking import build_program, code_addresses
 from gpuwatch.device.sim.occupancy import resident_blocks, resident_warps
 from gpuwatch.device.sim.profiles import Profile
 from gpuwatch.device.sim.program import Program, align_up
 from gpuwatch.device.sim.schedule import BlockScheduler, kernel_cycles
+from gpuwatch.device.sim.standing import standing
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Launch
 from gpuwatch.ptx.model import Address, Function, Instruction, Module, Register
@@ -104,9 +106,11 @@ class SimKernel:
         self._costs = model_costs(self._program, profile, load)
         local = local_stride(self._program) * 32 * launch.warps_per_block
         suspended = warp_bytes(self._program) * launch.warps_per_block
-        strides = [align_up(size, 64) for size in (shared, local, suspended)]
+        self._strides = strides = [align_up(size, 64) for size in (shared, local, suspended)]
         count = 1 if must_run_serially(self._program, image.block_private_prefix) else threads
         resident = profile.sm_count * self._residency.blocks
+        if launch.cooperative and launch.blocks > resident:
+            raise _too_many_blocks(launch, profile, self._residency.blocks)
         slots = min(launch.blocks, resident) if self._program.polls else 1
         self._workers = [_Worker(strides, slots) for _ in range(count)]
         self._pool = ThreadPoolExecutor(count)
@@ -135,6 +139,7 @@ class SimKernel:
         self._buffers = [plan.take(f"buffer {k}", b.nbytes) for k, b in enumerate(buffers)]
         self._variables = place_variables(plan, self._module)
         self._maps = [plan.take(f"map {k}", size) for k, size in enumerate(map_buffers)]
+        self._grid_state = plan.take("the grid barrier", 64) if self._launch.cooperative else None
         self._pointers = image.pointer_variable
         self._arena = Arena(plan)
         self._parameters = aligned(
@@ -164,6 +169,11 @@ class SimKernel:
         self._put(np.int64, LaunchField.SHARED_BYTES, shared)
         self._put(np.int32, LaunchField.WARPS, launch.warps_per_block, launch.threads_per_block)
         self._put(np.int64, LaunchField.SHARED_STRIDE, *strides)
+        if self._grid_state is not None:
+            self._put(np.int64, LaunchField.GRID_STATE, self._grid_state.address)
+        self._console = Console(self._arena, self._program.local_bytes)
+        printer = ctypes.cast(self._console.function, ctypes.c_void_p).value or 0
+        self._put(np.int64, LaunchField.PRINT, printer)
         self._put(np.int64, LaunchField.COSTS, *costs.blocks)
 
     def _put(self, kind: type[np.generic], field: int, *values: float) -> None:
@@ -185,7 +195,8 @@ class SimKernel:
 
     def _restore_variables(self) -> None:
         arena = self._arena
-        for place in self._variables.values():
+        states = [self._grid_state] if self._grid_state is not None else []
+        for place in [*self._variables.values(), *states]:
             arena.view(place)[:] = 0
         fill_variables(arena, self._module, self._variables, code_addresses(self._module))
         for name, value in self._launch.globals.items():
@@ -207,6 +218,7 @@ class SimKernel:
 
     def run(self) -> RunResult:
         self._restore()
+        self._console.reset()
         for worker in self._workers:
             worker.reset()
         self._put(np.int32, LaunchField.STOP, 0)
@@ -219,7 +231,7 @@ class SimKernel:
         self._check_overrun()
         cycles = kernel_cycles(scheduler.last_end, profile.launch_overhead)
         executed = sum(w.read(np.int64, WorkerField.INSTRUCTIONS)[0] for w in self._workers)
-        return RunResult(cycles / profile.clock_hz, executed)
+        return RunResult(cycles / profile.clock_hz, executed, self._console.text())
 
     def _check_overrun(self) -> None:
         place = self._arena.overrun()
@@ -253,14 +265,37 @@ class SimKernel:
         self._run(launch, self._parameters.ctypes.data, *parts)
 
     def _raise_faults(self) -> None:
-        faults = [fault for w in self._workers if (fault := _fault_of(w)) is not None]
+        faults = [fault for w in self._workers if (fault := self._fault_of(w)) is not None]
         if faults:
+            program, launch = self._program, self._launch
             limits = {
-                "shared": self._program.shared_bytes + self._launch.shared_bytes,
-                "local": self._program.local_bytes,
+                "shared": program.shared_bytes + launch.shared_bytes,
+                "local": program.local_bytes,
             }
             fault = min(faults, key=lambda f: (f.block, f.warp))
-            raise describe(fault, self._module, self._program, self._launch, self._arena, limits)
+            raise describe(fault, Scene(self._module, program, launch, self._arena, limits))
+
+    def _fault_of(self, worker: _Worker) -> Fault | None:
+        (place,) = worker.read(np.int32, WorkerField.FAULT)
+        if place < 0:
+            return None
+        kind = worker.read(np.int32, WorkerField.FAULT_KIND)[0]
+        stands: tuple[str, ...] = ()
+        if kind in (FaultKind.STOPPED, FaultKind.DEADLOCK):
+            slot = worker.read(np.int64, WorkerField.FAULT_SLOT)[0]
+            size = warp_bytes(self._program)
+            first = slot * self._strides[2]
+            warps = worker.parts[3][first : first + size * self._launch.warps_per_block]
+            stands = standing(self._module, self._program, warps, size)
+        return Fault(
+            kind=kind,
+            instruction=place - 1,
+            mask=worker.read(np.uint32, WorkerField.FAULT_MASK)[0],
+            block=worker.read(np.int64, WorkerField.FAULT_BLOCK)[0],
+            warp=worker.read(np.int32, WorkerField.FAULT_WARP)[0],
+            addresses=tuple(worker.read(np.int64, WorkerField.ADDRESSES, 32)),
+            standing=stands,
+        )
 
     def read_map(self, index: int) -> NDArray[np.uint8]:
         return self._arena.view(self._maps[index])
@@ -272,17 +307,13 @@ class SimKernel:
         self._pool.shutdown()
 
 
-def _fault_of(worker: _Worker) -> Fault | None:
-    (place,) = worker.read(np.int32, WorkerField.FAULT)
-    if place < 0:
-        return None
-    return Fault(
-        kind=worker.read(np.int32, WorkerField.FAULT_KIND)[0],
-        instruction=place - 1,
-        mask=worker.read(np.uint32, WorkerField.FAULT_MASK)[0],
-        block=worker.read(np.int64, WorkerField.FAULT_BLOCK)[0],
-        warp=worker.read(np.int32, WorkerField.FAULT_WARP)[0],
-        addresses=tuple(worker.read(np.int64, WorkerField.ADDRESSES, 32)),
+def _too_many_blocks(launch: Launch, profile: Profile, resident: int) -> UserError:
+    return UserError(
+        f"cooperative launch too large: all {launch.blocks} blocks of {launch.kernel} must be "
+        f"resident at once, but {profile.title} holds {resident} on each of its "
+        f"{profile.sm_count} SMs, {resident * profile.sm_count} in all",
+        hint="launch fewer blocks, as cudaOccupancyMaxActiveBlocksPerMultiprocessor advises",
+        status=1,
     )
 
 

@@ -13,6 +13,7 @@ DEFAULT_LIMIT = 1 << 30
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _MOST_SAMPLED = 1 << 20
+_LETTERS = {30: "G", 20: "M", 10: "k"}
 
 
 def check_memory(layout: MapLayout, limit: int = DEFAULT_LIMIT) -> None:
@@ -22,11 +23,11 @@ def check_memory(layout: MapLayout, limit: int = DEFAULT_LIMIT) -> None:
     if total <= limit or not layout.places:
         return
     place = max(layout.places, key=lambda one: map_bytes(layout, one))
-    ways = "; ".join(_ways(layout, place, total - limit))
+    ways = [*_ways(layout, place, total - limit), f"raise the limit: --map-limit {_flag(total)}"]
     raise UserError(
-        f"the maps of this launch take {shown(total)} ({total:,} bytes), the limit is {shown(limit)}: map "
-        f"{place.map.name} has {place.slots:,} slots and takes {shown(map_bytes(layout, place))}",
-        hint=f"{ways}; or raise the limit: --map-limit {-(-total // (1 << 30))}G",
+        f"the maps of this launch take {shown(total)} ({total:,} bytes), the limit is {shown(limit)}: "
+        f"map {place.map.name} has {place.slots:,} slots and takes {shown(map_bytes(layout, place))}",
+        hint="; or ".join(ways),
         at=place.map.at,
     )
 
@@ -43,6 +44,12 @@ def shown(size: int) -> str:
     while number >= 1024 and unit < len(_UNITS) - 1:
         number, unit = number / 1024, unit + 1
     return f"{size} bytes" if unit == 0 else f"{number:.2f} {_UNITS[unit]}"
+
+
+def _flag(size: int) -> str:
+    """At least `size` bytes as the value of --map-limit."""
+    unit = next((bits for bits in (30, 20) if size >> bits), 10)
+    return f"{-(-size >> unit)}{_LETTERS[unit]}"
 
 
 def _ways(layout: MapLayout, place: MapPlace, excess: int) -> Iterator[str]:

@@ -99,11 +99,11 @@ def test_the_launches_of_a_kernel_are_listed_and_can_be_chosen(tmp_path: Path) -
 
 def test_a_limit_on_map_memory_says_what_would_fit(saxpy: Path) -> None:
     done = _run(
-        "report", saxpy, "-d", "sim", "--map-limit", "1k",
+        "report", saxpy, "-d", "sim", "--map-limit", "8k",
         "--grid", "64", "--block", "256", *GIVEN, "n=16384",
     )  # fmt: skip
     assert done.returncode == 2
-    assert "the limit is 1.00 KiB" in done.stderr
+    assert "the limit is 8.00 KiB" in done.stderr
     assert "sample=" in done.stderr and "reduce" in done.stderr
 
 

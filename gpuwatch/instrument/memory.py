@@ -24,11 +24,12 @@ def check_memory(layout: MapLayout, limit: int = DEFAULT_LIMIT) -> None:
         return
     place = max(layout.places, key=lambda one: map_bytes(layout, one))
     ways = [*_ways(layout, place, total - limit), f"raise the limit: --map-limit {_flag(total)}"]
+    map_, taken = place.map, shown(map_bytes(layout, place))
     raise UserError(
-        f"the maps of this launch take {shown(total)} ({total:,} bytes), the limit is {shown(limit)}: "
-        f"map {place.map.name} has {place.slots:,} slots and takes {shown(map_bytes(layout, place))}",
+        f"the maps of this launch take {shown(total)} ({total:,} bytes), the limit is "
+        f"{shown(limit)}: map {map_.name} has {place.slots:,} slots and takes {taken}",
         hint="; or ".join(ways),
-        at=place.map.at,
+        at=map_.at,
     )
 
 

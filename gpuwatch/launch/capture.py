@@ -45,10 +45,10 @@ def capture(
     is already built and linked with the shared runtime. `module` is the PTX of all of it, as
     `read_ptx` gives it; `flags` are nvcc's. The program runs in the current folder for at most
     `timeout` seconds against a stand-in runtime that answers for the device and executes no
-    kernel, so its own check may fail: that is no error. Contents are kept of each kernel's first
-    launch and, in place of its kernel's first, of the launch with index `launch`. Cached by
-    content. Raises UserError when the program does not build, crashes before a launch, launches
-    nothing, not that often or only what fails, or takes too long.
+    kernel, so its own check may fail or never hold: what it launched until then counts. Contents
+    are kept of each kernel's first launch and, in place of its kernel's first, of the launch with
+    index `launch`. Cached by content. Raises UserError when the program does not build, crashes
+    before a launch, launches nothing in time, not that often or only what fails.
     """
     require_source(source)
     if source.suffix == ".ptx":
@@ -71,7 +71,7 @@ def capture(
         files, done = _build_and_run(
             toolchain, [source, *linked], module, answers, arguments, flags, timeout, launch, folder
         )
-        found = exchange.read_capture(folder, module.entries(), launch, done.output, done.status)
+        found = exchange.read_capture(folder, module.entries(), launch, done)
     _require_launch(found, done, source.name, timeout, launch)
     if sum(b.nbytes for one in found.launches for b in one.buffers) <= CACHED_BYTES:
         inputs = [Path(argument).absolute() for argument in arguments if Path(argument).is_file()]
@@ -122,7 +122,7 @@ def _require_launch(
     found: Capture, done: Finished, name: str, timeout: float, wanted: int | None
 ) -> None:
     """Raises UserError unless there is a launch to watch."""
-    if done.timed_out:
+    if done.timed_out and not found.launches:
         raise UserError(
             f"{name} ran longer than {timeout:g} s",
             detail=done.output,

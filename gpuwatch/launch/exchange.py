@@ -19,6 +19,7 @@ from gpuwatch.launch.model import Capture, DeviceAnswers, Dim3, Launch, LaunchRe
 from gpuwatch.launch.parameters import parameter_slots
 from gpuwatch.ptx.model import Function, Module
 from gpuwatch.toolchain.model import Assembled
+from gpuwatch.toolchain.process import Finished
 
 _BLOCKS_PER_SM = {(7, 5): 16, (8, 6): 16, (8, 7): 16, (8, 9): 24, (12, 0): 24, (12, 1): 24}
 """Maximum resident blocks where it is not 32 (CUDA programming guide, compute capabilities)."""
@@ -87,9 +88,12 @@ class _Noted:
 
 
 def read_capture(
-    folder: Path, kernels: Sequence[Function], keep: int | None, output: str, status: int
+    folder: Path, kernels: Sequence[Function], keep: int | None, done: Finished
 ) -> Capture:
-    """What the program left in `folder`. A launch cut short by a crash has no contents."""
+    """What the program left in `folder` when it was `done`.
+
+    A launch cut short by a crash has no contents.
+    """
     noted, refused = _read_lines(folder / "launches")
     by_name = {kernel.name: kernel for kernel in kernels}
     launches: dict[str, Launch] = {}
@@ -110,8 +114,9 @@ def read_capture(
     return Capture(
         launches=tuple(sorted(launches.values(), key=lambda launch: launch.index)),
         counts={kernel.name: number for kernel, number in pairs if number},
-        output=output,
-        status=status,
+        output=done.output,
+        status=done.status,
+        timed_out=done.timed_out,
         listed=tuple(records),
         total=numbers[-1] if numbers else 0,
         refused_calls=tuple(dict.fromkeys(refused)),

@@ -160,7 +160,7 @@ class Capture:
     for. `counts` are successful launches by mangled kernel name; `output` and `status` (exit
     status, negative for a signal) are the program's. `listed` are the launches in order, failed
     ones too, up to the 65,536th; `total` counts all. `refused_calls` names the runtime functions
-    that the program called in vain, each once.
+    that the program called in vain, each once. `timed_out` when the time limit ended it.
     """
 
     launches: tuple[Launch, ...]
@@ -170,6 +170,7 @@ class Capture:
     listed: tuple[LaunchRecord, ...] = ()
     total: int = 0
     refused_calls: tuple[str, ...] = ()
+    timed_out: bool = False
 
     def failure(self, kernel: str) -> LaunchRecord | None:
         """The first launch of `kernel` that failed."""

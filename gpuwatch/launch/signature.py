@@ -101,7 +101,7 @@ def read_signature(
 ) -> KernelSignature:
     """The signature of the entry `kernel` (mangled) of `module`.
 
-    Names come from the first of `sources` (CUDA texts; others are passed over) that defines it
+    Names come from the first of `sources`, or of the files that the PTX names, that defines it
     with as many parameters. Types come from `demangled`, or for names without types from PTX.
     """
     function = next(entry for entry in module.entries() if entry.name == kernel)
@@ -109,7 +109,8 @@ def read_signature(
     types = _types(demangled)
     if len(types) != len(slots):
         types = [_ptx_type(slot, function) for slot in slots]
-    found = next(_found(sources, demangled, types), None)
+    texts = [*sources, *map(Path, module.files.values())]
+    found = next(_found(texts, demangled, types), None)
     names = [_name(part) for part in found] if found else [""] * len(slots)
     if found and "(" not in demangled:
         types = [_written_type(*pair) for pair in zip(found, names, strict=True)]

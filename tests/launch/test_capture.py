@@ -135,6 +135,23 @@ def test_a_program_that_never_ends_is_stopped(run: Run) -> None:
         run("__global__ void k() {}\nint main() { for (volatile int i = 0;; ) {} }\n", timeout=1.0)
 
 
+def test_a_program_that_waits_for_its_kernel_in_vain_is_captured(run: Run) -> None:
+    found = run(
+        """
+__global__ void k(int *done) { *done = 1; }
+int main() {
+  volatile int *done;
+  cudaMallocManaged((void **)&done, sizeof *done);
+  while (!*done) k<<<1, 1>>>((int *)done);
+}
+""",
+        timeout=1.0,
+    )
+    assert found.timed_out
+    assert found.total > 1
+    assert len(found.launches) == 1
+
+
 def test_a_program_that_fails_after_its_launches_is_no_error(run: Run) -> None:
     found = run("__global__ void k() {}\nint main() { k<<<1, 32>>>(); return 3; }\n")
     assert found.status == 3

@@ -63,12 +63,14 @@ static void keep(uint64_t index, const char *parameters, size_t size)
     write_all(file, parameters, size);
     closed(file);
     file = opened_for_launch(index, "buffers");
+    char *reached = reachable(parameters, size);
     for (int i = 0; i < allocation_count; ++i) {
         const struct allocation *a = &allocations[i];
-        if (a->kind == VARIABLE_MEMORY) continue;
+        if (a->kind == VARIABLE_MEMORY || !reached[i]) continue;
         fprintf(launches, "buffer %llu %zu\n", (unsigned long long)(uintptr_t)a->start, a->size);
         write_all(file, a->start, a->size);
     }
+    free(reached);
     closed(file);
     file = opened_for_launch(index, "variables");
     for (int i = 0; i < variable_count; ++i) {

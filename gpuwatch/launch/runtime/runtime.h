@@ -13,7 +13,7 @@
  *                              was compiled for, N parameters
  * Written: "launches", lines
  *   launch INDEX NAME GX GY GZ BX BY BZ SHARED COOPERATIVE CX CY CZ ERROR WORDS...
- *   buffer ADDRESS SIZE        | after a launch whose memory is kept: the live allocations, bytes
+ *   buffer ADDRESS SIZE        | after a launch whose memory is kept: what it can reach, bytes
  *   variable ADDRESS SIZE SET NAME  | one after the other in INDEX.buffers; the variables in
  *   kept INDEX                 | INDEX.variables; the parameter block in INDEX.parameters
  *   refused NAME               a call that this runtime does not have
@@ -105,6 +105,9 @@ struct allocation *allocation_of(const void *address);
 /* symbols.c */
 extern struct variable *variables;
 extern int variable_count;
+
+/* reach.c */
+char *reachable(const char *parameters, size_t size);
 
 /* registration.c */
 const char *name_of_stranger(const void *host);

@@ -18,30 +18,36 @@ from gpuwatch.ptx.model import (
     RegisterDeclaration,
     Scope,
     Statement,
+    Variable,
 )
 from gpuwatch.ptx.operands import OperandReader
+from gpuwatch.ptx.types import ALL_TYPES, type_bytes
 
-# Group numbers of _STATEMENT; lastindex is that of the outermost group that closed last.
 _INSTRUCTION, _GUARD, _OPCODE = 1, 2, 3
-_LOC, _FILE, _LINE, _COLUMN = 4, 5, 6, 7
-_FUNCTION, _INLINED_FILE, _INLINED_LINE, _INLINED_COLUMN = 8, 9, 10, 11
-_LABEL, _LABEL_NAME = 12, 13
-_BRACE = 14
-_ODD = 15
+"""Groups of _STATEMENT that are asked for most often, by number."""
+_NAME = r"[%$A-Za-z_][\w$]*+"
+_TYPE = rf"\.(?P<{{}}>{'|'.join(sorted(ALL_TYPES, key=len, reverse=True))})(?!\w)"
 
 _STATEMENT = re.compile(
-    r"""\s*+
+    rf"""\s*+
     (?:
-      ((?:@(!?+[%$A-Za-z_][\w$]*+)[ \t]++)?+
+      (?P<instruction>
+       (?:@(!?+{_NAME})[ \t]++)?+
        ([a-z]\w*+(?:(?:\.|::)\w++)*+)
        (?:[ \t]++[^;\n"/:][^;\n"/]*+)?+;)
-    | (\.loc[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)
-       (?:,[ ]function_name[ ]([%$A-Za-z_][\w$]*),[ ]inlined_at[ ](\d+)[ ](\d+)[ ](\d+))?+
+    | (?P<loc>\.loc[ \t]+(?P<file>\d+)[ \t]+(?P<line>\d+)[ \t]+(?P<column>\d+)
+       (?:,[ ]function_name[ ](?P<function>{_NAME}),
+        [ ]inlined_at[ ](?P<from_file>\d+)[ ](?P<from_line>\d+)[ ](?P<from_column>\d+))?+
        (?=(?:[ \t]*+(?://[^\n]*+)?+\r?\n)++[ \t]*+[^,/\s]))
-    | (([%$A-Za-z_][\w$]*+)[ \t]*+:(?!:))
-    | ([{}])
+    | (?P<label>(?P<label_name>{_NAME})[ \t]*+:(?!:))
+    | (?P<brace>[{{}}])
+    | (?P<registers>\.reg[ \t]+{_TYPE.format("register_type")}[ \t]+
+       (?P<register>{_NAME})(?:<(?P<registers_count>[1-9]\d{{0,8}})>)?+[ \t]*+;)
+    | (?P<parameter>\.param[ \t]+(?:\.align[ \t]+(?P<align>[1-9]\d{{0,3}})[ \t]+)?+
+       {_TYPE.format("parameter_type")}[ \t]+
+       (?P<parameter_name>{_NAME})(?:\[(?P<length>[1-9]\d{{0,8}})\])?+[ \t]*+;)
     | //[^\n]*+ | /\*[\s\S]*?\*/
-    | (\S)
+    | (?P<odd>\S)
     )""",
     re.VERBOSE | re.ASCII,
 )
@@ -101,8 +107,8 @@ class BodyReader:
         new, opcodes, guards = object.__new__, self._opcodes, self._guards
         file, line, read = self._file, self._line, self._operands.read
         for match in _STATEMENT.finditer(self._cursor.text, position, self._end):
-            kind = match.lastindex
-            if kind == _INSTRUCTION:
+            kind = match.lastgroup
+            if kind == "instruction":
                 node = new(Instruction)
                 node.start, node.end = match.span(_INSTRUCTION)
                 head, opcode = match.group(_GUARD, _OPCODE)
@@ -114,8 +120,8 @@ class BodyReader:
                 add(node)
                 if self._eager:
                     _ = node.operands
-            elif kind == _ODD:
-                self._cursor.seek(match.start(_ODD))
+            elif kind == "odd":
+                self._cursor.seek(match.start("odd"))
                 self._statement()
                 return self._cursor.position
             elif kind is not None:
@@ -124,22 +130,39 @@ class BodyReader:
         return self._end
 
     def _scanned_loc(self, match: re.Match[str]) -> None:
-        self._file, self._line = int(match[_FILE]), int(match[_LINE])
-        start, end = match.span(_LOC)
-        loc = Loc(start, end, self._file, self._line, int(match[_COLUMN]))
-        if match[_FUNCTION] is not None:
-            loc.function = match[_FUNCTION]
-            file, line, column = match.group(_INLINED_FILE, _INLINED_LINE, _INLINED_COLUMN)
+        self._file, self._line = int(match["file"]), int(match["line"])
+        loc = Loc(*match.span("loc"), self._file, self._line, int(match["column"]))
+        if match["function"] is not None:
+            loc.function = match["function"]
+            file, line, column = match.group("from_file", "from_line", "from_column")
             loc.inlined_at = int(file), int(line), int(column)
         self._found.append(loc)
 
     def _scanned_label(self, match: re.Match[str]) -> None:
-        start, end = match.span(_LABEL)
-        self._found.append(Label(start, end, match[_LABEL_NAME]))
+        self._found.append(Label(*match.span("label"), match["label_name"]))
+
+    def _scanned_registers(self, match: re.Match[str]) -> None:
+        kind, name, count = match.group("register_type", "register", "registers_count")
+        names = ((name, int(count or 0)),)
+        self._found.append(RegisterDeclaration(*match.span("registers"), kind, names))
+        self._operands = self._operands.declaring(names)
+
+    def _scanned_parameter(self, match: re.Match[str]) -> None:
+        """A `.param` variable of a call sequence."""
+        align, kind, name, length = match.group(
+            "align", "parameter_type", "parameter_name", "length"
+        )
+        size = int(align) if align else type_bytes(kind)
+        variable = Variable(*match.span("parameter"), "param", kind, name, size, 1)
+        if length:
+            variable.count = int(length)
+            variable.dims = (variable.count,)
+        self._found.append(variable)
+        self._operands = self._operands.hiding(name)
 
     def _scanned_brace(self, match: re.Match[str]) -> None:
-        start, end = match.span(_BRACE)
-        opens = match[_BRACE] == "{"
+        start, end = match.span("brace")
+        opens = match["brace"] == "{"
         if opens:
             self._open_braces.append(start)
             self._outer.append(self._operands)
@@ -216,12 +239,14 @@ class BodyReader:
         return found
 
 
-_SCANNED: dict[int, Callable[[BodyReader, re.Match[str]], None]] = {
-    _LOC: BodyReader._scanned_loc,
-    _LABEL: BodyReader._scanned_label,
-    _BRACE: BodyReader._scanned_brace,
+_SCANNED: dict[str, Callable[[BodyReader, re.Match[str]], None]] = {
+    "loc": BodyReader._scanned_loc,
+    "label": BodyReader._scanned_label,
+    "brace": BodyReader._scanned_brace,
+    "registers": BodyReader._scanned_registers,
+    "parameter": BodyReader._scanned_parameter,
 }
-"""How matches are read, by the number of the last group."""
+"""How matches are read, by the group that they end in."""
 
 _DIRECTIVES: dict[str, Callable[[BodyReader], Statement]] = {
     ".loc": BodyReader._loc,

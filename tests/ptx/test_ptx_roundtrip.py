@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import subprocess
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from gpuwatch import toolchain
 from gpuwatch.ptx import parse, unparse
-from gpuwatch.ptx.model import Instruction, Module, Vector
+from gpuwatch.ptx.model import Instruction, Module, Statement, Vector
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.ptx"))
 ENDINGS = {"lf": "\n", "crlf": "\r\n"}
@@ -123,6 +124,23 @@ def respaced(text: str, seed: int) -> str:
         return re.sub(r"[,\[\]{}();]", lambda mark: filler() + mark[0] + filler(), piece)
 
     return "".join(map(changed, GAPS.findall(text)))
+
+
+def statements(module: Module) -> list[object]:
+    """What the statements of all bodies mean, without their places in the text."""
+    found: list[object] = []
+    for function in module.functions:
+        for each in function.body or ():
+            if isinstance(each, Instruction):
+                found.append(meaning(each))
+            else:
+                found.append((type(each), vars_of(each)))
+    return found
+
+
+def vars_of(statement: Statement) -> list[object]:
+    names = [each.name for each in fields(statement) if each.name not in ("start", "end")]
+    return [getattr(statement, name) for name in names]
 
 
 @settings(max_examples=60, deadline=None)

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo install install-test cuda test lint types layers pytest test-gpu bench screenshots clean
+.PHONY: demo install install-test cuda test lint types layers pytest test-gpu bench bench-gpu screenshots clean
 
 demo: install
 	$(BIN)/gpuwatch kernels/gemm.cu
@@ -47,6 +47,9 @@ pytest: install-test
 
 test-gpu: install-test
 	$(BIN)/python -m pytest -m gpu
+
+bench-gpu: install-test
+	$(BIN)/python tests/benchmarks/gpu.py tests/benchmarks/h200.md
 
 bench: install
 	$(BIN)/python tests/benchmarks/first_frame.py

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from gpuwatch.device import open_device
-from gpuwatch.device.base import DeviceInfo, Pipeline
+from gpuwatch.device.base import Device, DeviceInfo, Pipeline
 from gpuwatch.engine.attach import (
     PlainKernel,
     ProbedKernel,
@@ -54,6 +54,10 @@ class Session:
     @property
     def info(self) -> DeviceInfo:
         return self._device.info
+
+    @property
+    def device(self) -> Device:
+        return self._device
 
     @property
     def program(self) -> WatchedProgram:

@@ -197,9 +197,7 @@ def test_functions_with_register_parameters_and_branch_tables() -> None:
         "A:\tadd.u32 %r3, %r3, 1000;\n\tbra D;\nB:\tadd.u32 %r3, %r3, 2000;\n\tbra D;\n"
         "C:\tadd.u32 %r3, %r3, 3000;\nD:\tst.global.u32 [%rd1], %r3;\n\tret;\n}\n"
     )
-    expected = [
-        (9 if t % 4 == 1 else t + 100) + [1000, 2000, 1000, 3000][t % 4] for t in range(64)
-    ]
+    expected = [(9 if t % 4 == 1 else t + 100) + [1000, 2000, 1000, 3000][t % 4] for t in range(64)]
     assert integers(text, "k") == expected
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, type_of
 from gpuwatch.device.sim.ir import MASK_ALL, SCALAR, WARP, lanes, splat, vector
-from gpuwatch.ptx.model import Instruction, Pair
+from gpuwatch.ptx.model import Immediate, Instruction, Pair
 
 Emit = Callable[[Emitter, Instruction], None]
 
@@ -21,22 +21,40 @@ def _ballot(e: Emitter, holds: str) -> str:
     return e.ir.bits_of(e.ir.binary("and", "i1", holds, e.mask_or_all()))
 
 
+def _members(e: Emitter, instruction: Instruction) -> str | None:
+    """Each lane's member mask, of i32; None where all executing lanes count."""
+    if "sync" not in instruction.tokens:
+        return None
+    mask = instruction.operands[-1]
+    if isinstance(mask, Immediate) and int(mask.value) & 0xFFFFFFFF == 0xFFFFFFFF:
+        return None
+    return e.value(mask, "b32")
+
+
 def _vote(e: Emitter, instruction: Instruction) -> None:
+    """Lanes vote with those that their member mask names."""
     ir, tokens = e.ir, instruction.tokens
     mode = tokens[2] if tokens[1] == "sync" else tokens[1]
     holds = e.value(instruction.operands[1], "pred")
-    yes = _ballot(e, holds)
+    members = _members(e, instruction)
+
+    def count(votes: str) -> str:
+        bits = ir.broadcast("i32", _ballot(e, votes))
+        return bits if members is None else ir.binary("and", "i32", bits, members)
+
+    yes = count(holds)
     if mode == "ballot":
-        e.write(instruction.operands[0], ir.broadcast("i32", yes), "b32")
+        e.write(instruction.operands[0], yes, "b32")
         return
-    no = _ballot(e, e.invert(holds))
-    any_yes, any_no = (ir.value(f"icmp ne i32 {bits}, 0") for bits in (yes, no))
+    no = count(e.invert(holds))
+    zero = splat("i32", 0)
+    none, all_hold = (ir.compare("eq", "i32", bits, zero) for bits in (yes, no))
     results = {
-        "any": lambda: any_yes,
-        "all": lambda: ir.value(f"xor i1 {any_no}, true"),
-        "uni": lambda: ir.value(f"xor i1 {ir.value(f'and i1 {any_yes}, {any_no}')}, true"),
+        "any": lambda: e.invert(none),
+        "all": lambda: all_hold,
+        "uni": lambda: ir.binary("or", "i1", none, all_hold),
     }
-    e.write(instruction.operands[0], ir.broadcast("i1", results[mode]()), "pred")
+    e.write(instruction.operands[0], results[mode](), "pred")
 
 
 def _shfl(e: Emitter, instruction: Instruction) -> None:
@@ -91,11 +109,14 @@ def _match(e: Emitter, instruction: Instruction) -> None:
     ir.store(vector("i64"), wide, "%scratch", 64)
     bits = ir.bits_of(e.mask_or_all())
     ir.run("match_lanes", [("ptr", "%scratch"), ("ptr", "%scratch.2"), ("i32", bits)])
-    peers = ir.load(vector("i32"), "%scratch.2", 64)
+    peers, everyone = ir.load(vector("i32"), "%scratch.2", 64), ir.broadcast("i32", bits)
+    members = _members(e, instruction)
+    if members is not None:
+        peers, everyone = (ir.binary("and", "i32", v, members) for v in (peers, everyone))
     if mode == "any":
         e.write(instruction.operands[0], peers, "b32")
         return
-    same = ir.compare("eq", "i32", peers, ir.broadcast("i32", bits))
+    same = ir.compare("eq", "i32", peers, everyone)
     result = ir.select(same, "i32", peers, splat("i32", 0))
     target = instruction.operands[0]
     if isinstance(target, Pair):
@@ -125,11 +146,52 @@ def _redux(e: Emitter, instruction: Instruction) -> None:
     else:
         operation, neutral = ("s" if signed else "u") + name, _EXTREMES[name, signed]
     value = e.value(instruction.operands[1], kind)
-    value = e.ir.select(e.mask_or_all(), "i32", value, splat("i32", neutral))
-    reduced = e.ir.call(
-        "i32", f"llvm.vector.reduce.{operation}.v{WARP}i32", [(vector("i32"), value)]
+    members = _members(e, instruction)
+
+    def reduced(lanes_in: str) -> str:
+        chosen = e.ir.select(lanes_in, "i32", value, splat("i32", neutral))
+        name = f"llvm.vector.reduce.{operation}.v{WARP}i32"
+        return e.ir.broadcast("i32", e.ir.call("i32", name, [(vector("i32"), chosen)]))
+
+    result = reduced(e.mask_or_all()) if members is None else _by_group(e, members, reduced)
+    e.write(instruction.operands[0], result, kind)
+
+
+def _by_group(e: Emitter, members: str, reduced: Callable[[str], str]) -> str:
+    """What `reduced` gives for each set of executing lanes with one member mask."""
+    ir, kind = e.ir, vector("i32")
+    ir.store("i32", ir.bits_of(e.mask_or_all()), "%pending")
+    ir.store(kind, "zeroinitializer", "%scratch.2", 64)
+    head, inside, done = ir.fresh("groups"), ir.fresh("group"), ir.fresh("done")
+    ir.jump(head)
+    ir.label(head)
+    left = ir.load("i32", "%pending")
+    ir.branch(ir.value(f"icmp eq i32 {left}, 0"), done, inside)
+    ir.label(inside)
+    lane = ir.call("i32", "llvm.cttz.i32", [("i32", left), ("i1", "true")])
+    own = ir.value(f"extractelement {kind} {members}, i32 {lane}")
+    group = ir.value(
+        f"or i32 {ir.value(f'and i32 {own}, {left}')}, {ir.value(f'shl i32 1, {lane}')}"
     )
-    e.write(instruction.operands[0], e.ir.broadcast("i32", reduced), kind)
+    mask = ir.value(f"bitcast i32 {group} to {vector('i1')}")
+    merged = ir.select(mask, "i32", reduced(mask), ir.load(kind, "%scratch.2", 64))
+    ir.store(kind, merged, "%scratch.2", 64)
+    ir.store("i32", ir.value(f"and i32 {left}, {ir.value(f'xor i32 {group}, -1')}"), "%pending")
+    ir.jump(head)
+    ir.label(done)
+    return ir.load(kind, "%scratch.2", 64)
+
+
+def _elect(e: Emitter, instruction: Instruction) -> None:
+    """One lane of the member mask: the lowest."""
+    ir = e.ir
+    members = e.value(instruction.operands[1], "b32")
+    leader = ir.intrinsic("cttz", "i32", members, extra="false")
+    target = instruction.operands[0]
+    if not isinstance(target, Pair):
+        raise UnsupportedError("elect without a predicate")
+    e.write(target.first, leader, "b32")
+    e.write(target.second, ir.compare("eq", "i32", lanes("i32"), leader), "pred")
 
 
 OPCODES: dict[str, Emit] = {
@@ -138,4 +200,5 @@ OPCODES: dict[str, Emit] = {
     "shfl": _shfl,
     "match": _match,
     "redux": _redux,
+    "elect": _elect,
 }

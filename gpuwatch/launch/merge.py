@@ -49,6 +49,11 @@ def _with_own_numbers(text: str, number: int, files: int, private: set[str]) -> 
     return text
 
 
+def _number(text: str) -> tuple[int, ...]:
+    """The numbers in a version or target, for comparing."""
+    return tuple(int(digits) for digits in re.findall(r"\d+", text))
+
+
 def _definitions(module: Module) -> list[Function | Variable]:
     functions = [one for one in module.functions if one.body is not None]
     return [*functions, *(one for one in module.variables if one.linkage != "extern")]
@@ -58,8 +63,9 @@ def _definitions(module: Module) -> list[Function | Variable]:
 class _Joined:
     """Statements of all modules so far, by what they are."""
 
-    header: str = ""
-    version: tuple[int, ...] = ()
+    version: str = "0"
+    target: str = "0"
+    address_size: int = 64
     files: int = 0
     names: set[str] = field(default_factory=set)
     owners: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -70,13 +76,9 @@ class _Joined:
     debug: list[str] = field(default_factory=list)
 
     def add(self, module: Module) -> None:
-        version = tuple(int(part) for part in module.version.split("."))
-        if version > self.version:
-            self.version = version
-            self.header = (
-                f".version {module.version}\n.target {module.target}\n"
-                f".address_size {module.address_size}\n"
-            )
+        self.version = max(self.version, module.version, key=_number)
+        self.target = max(self.target, module.target, key=_number)
+        self.address_size = module.address_size
         for statement in module.statements:
             self._add_statement(module, statement)
         self.files = max([self.files, *module.files])
@@ -125,5 +127,8 @@ class _Joined:
                 ("extern .func", "func", "visible .func", "weak .func")
             ):
                 declared.append(re.sub(r"\.extern\b", f".{owner[0]}", text, count=1))
-        parts = [self.header, *self.variables, *declared, *self.functions, *self.debug]
+        header = (
+            f".version {self.version}\n.target {self.target}\n.address_size {self.address_size}\n"
+        )
+        parts = [header, *self.variables, *declared, *self.functions, *self.debug]
         return "\n".join(parts) + "\n"

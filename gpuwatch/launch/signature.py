@@ -127,11 +127,14 @@ def read_signature(
 
 
 def _types(demangled: str) -> list[str]:
-    """The outer comma-separated parts of the last parameter list."""
-    _, found, inside = demangled.partition("(")
-    if not found:
-        return []
-    return [part for part in _split(inside.rpartition(")")[0]) if part != "void"]
+    """The outer comma-separated parts of the parameter list, which stands last."""
+    depth = 0
+    for at in range(len(demangled) - 1, -1, -1):
+        depth += (demangled[at] == ")") - (demangled[at] == "(")
+        if depth == 0:
+            parts = _split(demangled[at + 1 : -1]) if demangled[at] == "(" else []
+            return [part for part in parts if part != "void"]
+    return []
 
 
 def _split(text: str) -> list[str]:

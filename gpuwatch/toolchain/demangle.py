@@ -8,6 +8,10 @@ import re
 from collections.abc import Iterable
 
 _EAST_CONST = re.compile(r"((?:(?:unsigned|signed|long|short) )*[\w:]+) const(?=[*&])")
+_UNNAMED = re.compile(r"\(anonymous namespace\)::|_INTERNAL_\w+::")
+"""How names without linkage are told apart: C++'s own way, and nvcc's."""
+_LOCAL = re.compile(r"__nv_static_\d+__\w+?_(_Z\w+)$")
+"""nvcc's name of a static kernel in relocatable device code."""
 _TIGHT = re.compile(r"(?<=[\w>])(?=[*&])")
 
 
@@ -22,13 +26,15 @@ def demangle(names: Iterable[str]) -> dict[str, str]:
 
 @functools.cache
 def _readable(name: str) -> str:
-    if not name.startswith("_Z"):
+    local = _LOCAL.match(name)
+    mangled = local[1] if local else name
+    if not mangled.startswith("_Z"):
         return name
     library = _cxx_library()
     if library is None:
         return name
     status = ctypes.c_int()
-    address = library.__cxa_demangle(name.encode(), None, None, ctypes.byref(status))
+    address = library.__cxa_demangle(mangled.encode(), None, None, ctypes.byref(status))
     if not address:
         return name
     raw = ctypes.string_at(address).decode()
@@ -49,5 +55,5 @@ def _cxx_library() -> ctypes.CDLL | None:
 
 def _as_written(raw: str) -> str:
     """`void f<int>(float const*)` becomes `f<int>(const float *)`."""
-    text = raw.removeprefix("void ").replace("(anonymous namespace)::", "")
+    text = _UNNAMED.sub("", raw.removeprefix("void "))
     return _TIGHT.sub(" ", _EAST_CONST.sub(r"const \1", text))

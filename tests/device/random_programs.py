@@ -9,269 +9,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from random_programs_floats import FLOAT_FORMS
+from random_programs_forms import INTEGER_FORMS, SIZES, TYPES
+from random_programs_memory import MEMORY_FORMS, WARP_FORMS
 
 THREADS = 64
 COUNT = 5
 """Registers of each letter."""
 
-TYPES = {"r": "b32", "q": "b64", "h": "b16", "f": "f32", "d": "f64", "g": "b16", "w": "b16",
-         "u": "b32", "v": "b32", "p": "pred"}  # fmt: skip
-"""`g` holds f16 and `w` bf16 numbers, `u` and `v` pairs of them."""
-SIZES = {"r": 4, "q": 8, "h": 2, "f": 4, "d": 8, "g": 2, "w": 2, "u": 4, "v": 4, "p": 4}
-FLOAT_TYPES = {"f": "f32", "d": "f64", "g": "f16", "w": "bf16", "u": "f16x2", "v": "bf16x2"}
-_LETTER = {"32": "r", "64": "q", "16": "h"}
-_INTEGERS = [f"{sign}{width}" for width in ("16", "32", "64") for sign in "us"]
-
-
-def _integer_forms() -> list[str]:
-    forms = []
-    for kind in _INTEGERS:
-        letter = _LETTER[kind[1:]]
-        two = f"{{{letter}}}, {{{letter}}}, {{{letter}}}"
-        forms += [f"{name}.{kind} {two}" for name in ("add", "sub", "min", "max", "div", "rem")]
-        forms += [f"mul.lo.{kind} {two}", f"mul.hi.{kind} {two}"]
-        forms += [f"mad.lo.{kind} {two}, {{{letter}}}", f"sad.{kind} {two}, {{{letter}}}"]
-        forms += [f"shr.{kind} {{{letter}}}, {{{letter}}}, {{r}}"]
-        forms += [f"add.{kind} {{{letter}}}, {{{letter}}}, {{i}}"]
-        for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-            forms.append(f"setp.{name}.{kind} {{p}}, {{{letter}}}, {{{letter}}}")
-        if kind[0] == "s":
-            forms += [f"{name}.{kind} {{{letter}}}, {{{letter}}}" for name in ("neg", "abs")]
-        if kind[1:] != "64":
-            wide = {"r": "q", "h": "r"}[letter]
-            forms.append(f"mul.wide.{kind} {{{wide}}}, {{{letter}}}, {{{letter}}}")
-            forms.append(f"mad.wide.{kind} {{{wide}}}, {{{letter}}}, {{{letter}}}, {{{wide}}}")
-        if kind[1:] != "16":
-            forms.append(f"bfe.{kind} {{{letter}}}, {{{letter}}}, {{r}}, {{r}}")
-            forms.append(f"bfe.{kind} {{{letter}}}, {{{letter}}}, {{k}}, {{k}}")
-            forms.append(f"bfind.{kind} {{r}}, {{{letter}}}")
-            forms.append(f"bfind.shiftamt.{kind} {{r}}, {{{letter}}}")
-    return forms
-
-
-def _logic_forms() -> list[str]:
-    forms = []
-    for width, letter in _LETTER.items():
-        two = f"{{{letter}}}, {{{letter}}}, {{{letter}}}"
-        forms += [f"{name}.b{width} {two}" for name in ("and", "or", "xor")]
-        forms += [f"{name}.b{width} {{{letter}}}, {{{letter}}}" for name in ("not", "cnot")]
-        forms += [f"shl.b{width} {{{letter}}}, {{{letter}}}, {{r}}"]
-        forms += [f"shl.b{width} {{{letter}}}, {{{letter}}}, {{k}}"]
-        forms += [f"selp.b{width} {two}, {{p}}", f"mov.b{width} {{{letter}}}, {{{letter}}}"]
-        forms += [f"slct.b{width}.s32 {two}, {{r}}", f"slct.u{width}.f32 {two}, {{f}}"]
-        if width != "16":
-            forms += [f"{name}.b{width} {{r}}, {{{letter}}}" for name in ("popc", "clz")]
-            forms.append(f"brev.b{width} {{{letter}}}, {{{letter}}}")
-            forms.append(f"bfi.b{width} {two}, {{r}}, {{r}}")
-            forms.append(f"bfi.b{width} {two}, {{k}}, {{k}}")
-    forms += [f"{name}.pred {{p}}, {{p}}, {{p}}" for name in ("and", "or", "xor")]
-    return [*forms, "not.pred {p}, {p}"]
-
-
-_SINGLE = [
-    "add.sat.s32 {r}, {r}, {r}",
-    "sub.sat.s32 {r}, {r}, {r}",
-    "mul24.lo.s32 {r}, {r}, {r}",
-    "mad24.lo.u32 {r}, {r}, {r}, {r}",
-    "shf.l.wrap.b32 {r}, {r}, {r}, {r}",
-    "shf.l.clamp.b32 {r}, {r}, {r}, {r}",
-    "shf.r.wrap.b32 {r}, {r}, {r}, {r}",
-    "shf.r.clamp.b32 {r}, {r}, {r}, {r}",
-    "prmt.b32 {r}, {r}, {r}, {r}",
-    "lop3.b32 {r}, {r}, {r}, {r}, 0x96",
-    "lop3.b32 {r}, {r}, {r}, {r}, 0xca",
-    "dp4a.s32.s32 {r}, {r}, {r}, {r}",
-    "dp4a.u32.s32 {r}, {r}, {r}, {r}",
-    "mov.b64 {q}, {{{r}, {r}}}",
-    "mov.b64 {{{r}, {r2}}}, {q}",
-    "mov.b32 {r}, {{{h}, {h}}}",
-    "mov.b32 {{{h}, {h2}}}, {r}",
-    "set.lt.u32.s32 {r}, {r}, {r}",
-    "set.ge.and.u32.u32 {r}, {r}, {r}, {p}",
-    "set.lt.f32.f32 {f}, {f}, {f}",
-    "setp.lt.and.s32 {p}, {r}, {r}, {p}",
-    "setp.hi.or.u32 {p}|{p2}, {r}, {r}, {p}",
-    "setp.gt.xor.f32 {p}|{p2}, {f}, {f}, !{p}",
-    "setp.lt.ftz.f32 {p}, {f}, {f}",
-]
-
-
-def _float_forms() -> list[str]:
-    forms = []
-    for letter, kind in FLOAT_TYPES.items():
-        one, two = f"{{{letter}}}, {{{letter}}}", f"{{{letter}}}, {{{letter}}}, {{{letter}}}"
-        wide = kind in ("f32", "f64")
-        for rounding in (".rn", ".rz", ".rm", ".rp") if wide else ("",):
-            forms += [f"{name}{rounding}.{kind} {two}" for name in ("add", "sub", "mul")]
-        forms += [f"{name}.{kind} {two}" for name in ("min", "max")]
-        forms += [f"{name}.{kind} {one}" for name in ("neg", "abs")]
-        forms += [f"fma.rn.{kind} {two}, {{{letter}}}"] * 3
-        if not kind.endswith("x2"):
-            for name in ("eq", "ne", "lt", "ge", "equ", "neu", "ltu", "geu", "num", "nan"):
-                forms.append(f"setp.{name}.{kind} {{p}}, {{{letter}}}, {{{letter}}}")
-        if wide:
-            for mode in ("rn", "rz", "rm", "rp"):
-                forms += [f"div.{mode}.{kind} {two}", f"fma.{mode}.{kind} {two}, {{{letter}}}"]
-                forms += [f"sqrt.{mode}.{kind} {one}", f"rcp.{mode}.{kind} {one}"]
-            forms += [f"copysign.{kind} {two}", f"selp.{kind} {two}, {{p}}"]
-            for name in ("finite", "infinite", "number", "notanumber", "normal", "subnormal"):
-                forms.append(f"testp.{name}.{kind} {{p}}, {{{letter}}}")
-        if kind != "f64":
-            forms += [f"{name}.NaN.{kind} {two}" for name in ("min", "max")]
-            forms += [f"{name}.xorsign.abs.{kind} {two}" for name in ("min", "max")]
-    for modifiers in (".ftz", ".sat", ".ftz.sat"):
-        for mode in ("rn", "rz"):
-            forms += [
-                f"{name}.{mode}{modifiers}.f32 {{f}}, {{f}}, {{f}}" for name in ("add", "mul")
-            ]
-            forms.append(f"fma.{mode}{modifiers}.f32 {{f}}, {{f}}, {{f}}, {{f}}")
-        for letter, kind in (("g", "f16"), ("u", "f16x2")):
-            two = f"{{{letter}}}, {{{letter}}}, {{{letter}}}"
-            forms += [f"{name}{modifiers}.{kind} {two}" for name in ("add", "sub", "mul")]
-            forms.append(f"fma.rn{modifiers}.{kind} {two}, {{{letter}}}")
-    return [*forms, "min.ftz.f32 {f}, {f}, {f}", *_half_forms()]
-
-
-def _half_forms() -> list[str]:
-    """What only the 16-bit types have."""
-    forms = [
-        "fma.rn.ftz.relu.f16 {g}, {g}, {g}, {g}",
-        "neg.ftz.f16 {g}, {g}",
-        "abs.ftz.f16x2 {u}, {u}",
-    ]
-    for letter, kind in (("g", "f16"), ("w", "bf16"), ("u", "f16x2"), ("v", "bf16x2")):
-        two = f"{{{letter}}}, {{{letter}}}, {{{letter}}}"
-        forms.append(f"fma.rn.relu.{kind} {two}, {{{letter}}}")
-        for name in ("eq", "lt", "geu", "nan"):
-            forms.append(f"set.{name}.{kind}.{kind} {two}")
-            forms.append(f"set.{name}.u32.{kind} {{r}}, {{{letter}}}, {{{letter}}}")
-        if kind.endswith("x2"):
-            forms.append(f"setp.le.{kind} {{p}}|{{p2}}, {{{letter}}}, {{{letter}}}")
-            forms.append(f"setp.gtu.and.{kind} {{p}}|{{p2}}, {{{letter}}}, {{{letter}}}, {{p}}")
-        else:
-            forms.append(f"set.ne.u16.{kind} {{h}}, {{{letter}}}, {{{letter}}}")
-    forms += ["setp.lt.ftz.f16 {p}, {g}, {g}", "set.eq.ftz.f32.f32 {f}, {f}, {f}"]
-    for kind in ("s16x2", "u16x2"):
-        forms += [f"{name}.{kind} {{r}}, {{r}}, {{r}}" for name in ("add", "min", "max")]
-    return [*forms, "min.s16x2.relu {r}, {r}, {r}", "max.s32.relu {r}, {r}, {r}"]
-
-
-def _conversion_forms() -> list[str]:
-    forms = []
-    for to in ("u16", "s16", "u32", "s32", "u64", "s64"):
-        for come in ("u16", "s16", "u32", "s32", "u64", "s64"):
-            dot = f"{to}.{come} {{{_LETTER[to[1:]]}}}, {{{_LETTER[come[1:]]}}}"
-            forms += [f"cvt.{dot}"] if to != come else []
-            forms += [f"cvt.sat.{dot}"]
-    for narrow in ("u8", "s8"):
-        forms += [f"cvt.{narrow}.s32 {{r}}, {{r}}", f"cvt.sat.{narrow}.s32 {{r}}, {{r}}"]
-        forms += [f"cvt.s32.{narrow} {{r}}, {{r}}", f"cvt.u64.{narrow} {{q}}, {{r}}"]
-        forms += [f"cvt.rzi.{narrow}.f16 {{h}}, {{g}}", f"cvt.rni.{narrow}.f32 {{h}}, {{f}}"]
-        forms += [f"cvt.rn.f16.{narrow} {{g}}, {{h}}"]
-    for letter, kind in FLOAT_TYPES.items():
-        if kind.endswith("x2"):
-            continue
-        for width in ("16", "32", "64"):
-            for sign in "us":
-                integer = f"{sign}{width}"
-                for mode in ("rn", "rz", "rm", "rp"):
-                    forms.append(f"cvt.{mode}.{kind}.{integer} {{{letter}}}, {{{_LETTER[width]}}}")
-                for mode in ("rni", "rzi", "rmi", "rpi"):
-                    forms.append(f"cvt.{mode}.{integer}.{kind} {{{_LETTER[width]}}}, {{{letter}}}")
-        for mode in ("rni", "rzi", "rmi", "rpi"):
-            forms.append(f"cvt.{mode}.{kind}.{kind} {{{letter}}}, {{{letter}}}")
-    for mode in ("rn", "rz", "rm", "rp"):
-        forms += [f"cvt.{mode}.f32.f64 {{f}}, {{d}}", f"cvt.{mode}.f16.f32 {{g}}, {{f}}"]
-        forms += [f"cvt.{mode}.f16.f64 {{g}}, {{d}}", f"cvt.{mode}.bf16.f32 {{w}}, {{f}}"]
-        forms += [f"cvt.{mode}.bf16.f64 {{w}}, {{d}}"]
-    for mode in ("rn", "rz"):
-        forms += [
-            f"cvt.{mode}.f16x2.f32 {{u}}, {{f}}, {{f}}",
-            f"cvt.{mode}.bf16x2.f32 {{v}}, {{f}}, {{f}}",
-        ]
-        forms += [
-            f"cvt.{mode}.relu.f16.f32 {{g}}, {{f}}",
-            f"cvt.{mode}.relu.bf16x2.f32 {{v}}, {{f}}, {{f}}",
-        ]
-    for narrow in ("e4m3x2", "e5m2x2"):
-        forms += [
-            f"cvt.rn.satfinite{relu}.{narrow}.f32 {{h}}, {{f}}, {{f}}" for relu in ("", ".relu")
-        ]
-        forms += [f"cvt.rn.satfinite{relu}.{narrow}.f16x2 {{h}}, {{u}}" for relu in ("", ".relu")]
-        forms += [f"cvt.rn{relu}.f16x2.{narrow} {{u}}, {{h}}" for relu in ("", ".relu")]
-    return [
-        *forms,
-        "cvt.f64.f32 {d}, {f}",
-        "cvt.f32.f16 {f}, {g}",
-        "cvt.f64.f16 {d}, {g}",
-        "cvt.f32.bf16 {f}, {w}",
-        "cvt.f64.bf16 {d}, {w}",
-        "cvt.sat.f32.f32 {f}, {f}",
-        "cvt.sat.f16.f32 {g}, {f}",
-        "cvt.ftz.f64.f32 {d}, {f}",
-        "cvt.rn.ftz.f16.f32 {g}, {f}",
-        "cvt.rn.ftz.f32.f64 {f}, {d}",
-        "cvt.rm.ftz.f32.f64 {f}, {d}",
-        "cvt.rna.tf32.f32 {f}, {f}",
-        "cvt.rn.tf32.f32 {f}, {f}",
-        "cvt.rz.relu.tf32.f32 {f}, {f}",
-        "cvt.pack.sat.u16.s32 {r}, {r}, {r}",
-        "cvt.pack.sat.s8.s32.b32 {r}, {r}, {r}, {r}",
-    ]
-
-
-def _memory_forms() -> list[str]:
-    """Of the thread's own 64 bytes in global, shared and local memory."""
-    forms = []
-    for space, base in (("global", "%own"), ("shared", "%near"), ("local", "%deep")):
-        for kind, letter, size in (("u8", "r", 8), ("s8", "r", 8), ("u16", "h", 8), ("s16", "r", 8),
-                                   ("u32", "r", 8), ("b64", "q", 8), ("s32", "q", 8)):  # fmt: skip
-            if kind != "s32":
-                forms.append(f"st.{space}.{kind} [{base}+{{o{size}}}], {{{letter}}}")
-            forms.append(f"ld.{space}.{kind} {{{letter}}}, [{base}+{{o{size}}}]")
-        forms.append(f"ld.{space}.v2.u32 {{{{{{r}}, {{r2}}}}}}, [{base}+{{o8}}]")
-        forms.append(f"st.{space}.v4.u32 [{base}+{{o16}}], {{{{{{r}}, {{r}}, {{r}}, {{r}}}}}}")
-        if space == "local":
-            continue
-        for name, kind in (("add", "u32"), ("min", "s32"), ("max", "u32"), ("exch", "b32"),
-                           ("xor", "b32"), ("inc", "u32"), ("dec", "u32")):  # fmt: skip
-            forms.append(f"atom.{space}.{name}.{kind} {{r}}, [{base}+{{o8}}], {{r}}")
-        forms.append(f"atom.{space}.cas.b64 {{q}}, [{base}+{{o8}}], {{q}}, {{q}}")
-    for name, kind in (("add", "u32"), ("or", "b32"), ("min", "s32"), ("max", "u32")):
-        forms.append(f"red.global.{name}.{kind} [%all+{{o8}}], {{r}}")
-    return [*forms, "red.global.add.u64 [%all+{o8}], {q}"]
-
-
-PLAIN = [
-    *_integer_forms(),
-    *_logic_forms(),
-    *_SINGLE,
-    *_float_forms(),
-    *_conversion_forms(),
-    *_memory_forms(),
-]
-"""Instructions for anywhere; `{r2}` differs from `{r}`, `{i}` is an immediate, `{k}` a small one,
-`{o8}` an offset in 8-byte steps."""
-
-WHOLE_WARP = [
-    *(f"shfl.sync.{mode}.b32 {{r}}|{{p}}, {{r}}, {{k}}, {{c}}, -1" for mode in
-      ("up", "down", "bfly", "idx")),
-    "shfl.sync.idx.b32 {r}, {r}, {r}, 31, -1",
-    *(f"vote.sync.{mode}.pred {{p}}, {{p}}, -1" for mode in ("all", "any", "uni")),
-    "vote.sync.ballot.b32 {r}, {p}, -1",
-    "match.any.sync.b32 {r}, {r}, -1",
-    "match.any.sync.b64 {r}, {q}, -1",
-    "match.all.sync.b32 {r}|{p}, {r}, -1",
-    *(f"redux.sync.{name}.{kind} {{r}}, {{r}}, -1" for name, kind in
-      (("add", "u32"), ("min", "s32"), ("max", "u32"), ("and", "b32"), ("xor", "b32"))),
-    "bar.sync 0;\nld.shared.u32 {r}, [%other+{o8}];\nbar.sync 0",
-]  # fmt: skip
-"""Instructions that all threads must reach together."""
-
+PLAIN = [*INTEGER_FORMS, *FLOAT_FORMS, *MEMORY_FORMS]
+"""Instructions for anywhere."""
+WHOLE_WARP = WARP_FORMS
 CONTROL = ["if", "else", "loop", "end"]
 
 
@@ -303,7 +56,7 @@ _PLACE = re.compile(r"\{([a-z])(\d*)\}")
 
 def instruction(step: Step) -> str:
     """The text of a step that is no control flow, without guard."""
-    picks = iter(step.picks)
+    picks = cycle(step.picks)
     last: dict[str, int] = {}
 
     def fill(match: re.Match[str]) -> str:
@@ -319,8 +72,7 @@ def instruction(step: Step) -> str:
         last[letter] = index
         return f"%{letter}{index}"
 
-    body = step.form.replace("{{", "\x01").replace("}}}", "}\x02").replace("}}", "\x02")
-    return _PLACE.sub(fill, body).replace("\x01", "{").replace("\x02", "}") + ";"
+    return _PLACE.sub(fill, step.form).replace("<", "{").replace(">", "}") + ";"
 
 
 def text_of(steps: list[Step]) -> str:
@@ -333,7 +85,8 @@ def text_of(steps: list[Step]) -> str:
         elif step.form in WHOLE_WARP:
             lines += [instruction(step)] if not nest else []
         else:
-            guard = f"@{'!' if step.guard > 1 else ''}%p{step.guard % 2} " if step.guard < 4 else ""
+            guarded = step.guard < 4 and "\n" not in step.form
+            guard = f"@{'!' if step.guard > 1 else ''}%p{step.guard % 2} " if guarded else ""
             lines.append(guard + instruction(step))
     while nest:
         _close(lines, nest)
@@ -367,16 +120,18 @@ def _close(lines: list[str], nest: list[tuple[str, int]]) -> None:
         lines.append(f"{'E' if kind == 'if' else 'F'}{number}:")
 
 
-_HEAD = f""".version 8.0
-.target sm_86
+_HEAD = f""".version 8.4
+.target sm_90
 .address_size 64
 .visible .entry random(.param .u64 inputs, .param .u64 outputs, .param .u64 own, .param .u64 all)
 {{
-.reg .b32 %r<{COUNT}>; .reg .b64 %q<{COUNT}>; .reg .b16 %h<{COUNT}>; .reg .b16 %g<{COUNT}>; .reg .b16 %w<{COUNT}>; .reg .b32 %u<{COUNT}>; .reg .b32 %v<{COUNT}>;
+.reg .b32 %r<{COUNT}>; .reg .b64 %q<{COUNT}>; .reg .b16 %h<{COUNT}>; .reg .b16 %g<{COUNT}>;
+.reg .b16 %w<{COUNT}>; .reg .b32 %u<{COUNT}>; .reg .b32 %v<{COUNT}>;
 .reg .f32 %f<{COUNT}>; .reg .f64 %d<{COUNT}>; .reg .pred %p<{COUNT}>; .reg .pred %again;
 .reg .b32 %count<3>; .reg .b32 %thread; .reg .b32 %lane; .reg .b32 %flag;
 .reg .b64 %in; .reg .b64 %out; .reg .b64 %own; .reg .b64 %all; .reg .b64 %wide;
-.reg .b64 %deep; .reg .b32 %near; .reg .b32 %other; .reg .b32 %step;
+.reg .b64 %deep; .reg .b64 %tile; .reg .b32 %near; .reg .b32 %other; .reg .b32 %step;
+.reg .b32 %m<24>; .reg .f32 %mf<24>; .reg .f64 %md<24>;
 .shared .align 16 .b8 near[{64 * THREADS}];
 .local .align 16 .b8 deep[64];
 mov.u32 %thread, %tid.x;
@@ -393,6 +148,8 @@ add.u64 %in, %in, %wide;
 add.u64 %out, %out, %wide;
 mul.wide.u32 %wide, %step, 64;
 add.u64 %own, %own, %wide;
+mul.wide.u32 %wide, %lane, 64;
+sub.u64 %tile, %own, %wide;
 mov.u32 %near, near;
 mad.lo.u32 %near, %thread, 64, %near;
 xor.b32 %other, %near, 64;

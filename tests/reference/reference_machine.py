@@ -7,9 +7,10 @@ instructions must be reached by every thread of a full warp.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator
 
+from reference_kernel import GLOBAL_BASE, Kernel, Memory, read_kernel
+from reference_matrix import OPCODES as MATRIX_OPCODES
 from reference_warp import OPCODES as WARP_OPCODES
 from reference_warp import SOURCE_TYPES
 from scalar_opcodes import (
@@ -27,88 +28,21 @@ from scalar_opcodes import (
     truth_pattern,
 )
 
-from gpuwatch.ptx import parse
 from gpuwatch.ptx.model import (
     Address,
     Immediate,
     Instruction,
-    Label,
     Negated,
     Operand,
     Pair,
     Register,
-    RegisterDeclaration,
     Symbol,
-    Variable,
     Vector,
 )
 
 WARP = 32
-GLOBAL_BASE = 0x1000_0000
-WINDOW = 1 << 20  # buffers start at multiples of this
-
-Request = tuple[str, Instruction, list[int]]
+Request = tuple[str, Instruction, list[int], "_Thread"]
 Thread = Generator[Request, object, None]
-
-
-@dataclass
-class Kernel:
-    """A function's instructions, its labels as indices, its registers' widths, its variables'
-    offsets by space."""
-
-    code: list[Instruction] = field(default_factory=list)
-    labels: dict[str, int] = field(default_factory=dict)
-    widths: dict[str, int] = field(default_factory=dict)
-    variables: dict[str, tuple[str, int]] = field(default_factory=dict)
-    parameters: dict[str, int] = field(default_factory=dict)
-
-
-def read_kernel(text: str) -> Kernel:
-    """The only entry of a PTX text; its parameters must be 8 bytes each."""
-    (function,) = parse(text).entries()
-    kernel = Kernel()
-    kernel.parameters = {p.name: 8 * k for k, p in enumerate(function.parameters)}
-    used = {"shared": 0, "local": 0}
-    for statement in function.body or ():
-        if isinstance(statement, Instruction):
-            kernel.code.append(statement)
-        elif isinstance(statement, Label):
-            kernel.labels[statement.name] = len(kernel.code)
-        elif isinstance(statement, RegisterDeclaration):
-            _declare(kernel, statement)
-        elif isinstance(statement, Variable):
-            kernel.variables[statement.name] = (statement.space, used[statement.space])
-            used[statement.space] += -(-statement.count * 8 // 16) * 16
-    return kernel
-
-
-def _declare(kernel: Kernel, declaration: RegisterDeclaration) -> None:
-    width = WIDTHS[declaration.type]
-    for name, count in declaration.names:
-        for k in range(count) if count else [""]:
-            kernel.widths[f"{name}{k}"] = width
-
-
-class Memory:
-    """Bytes in windows: one for each buffer, addressed from GLOBAL_BASE on, or one for a space."""
-
-    def __init__(self, windows: Iterable[bytearray], base: int) -> None:
-        self.windows = list(windows)
-        self._base = base
-
-    def address(self, window: int) -> int:
-        return self._base + window * WINDOW
-
-    def read(self, address: int, size: int) -> int:
-        window, offset = divmod(address - self._base, WINDOW)
-        found = self.windows[window][offset : offset + size]
-        assert len(found) == size, f"read of {size} bytes at {address:#x}"
-        return int.from_bytes(found, "little")
-
-    def write(self, address: int, size: int, bits: int) -> None:
-        window, offset = divmod(address - self._base, WINDOW)
-        assert 0 <= offset <= len(self.windows[window]) - size, f"write at {address:#x}"
-        self.windows[window][offset : offset + size] = bits.to_bytes(size, "little")
 
 
 def execute(
@@ -130,7 +64,9 @@ def _run_block(threads: list[Thread]) -> None:
         group = _ready(requests, len(threads))
         name = requests[group[0]][0]
         answers: list[object] = [None] * len(group)
-        if name != "bar":
+        if name in MATRIX_OPCODES:
+            MATRIX_OPCODES[name](requests[group[0]][1], [requests[k][3] for k in group])
+        elif name != "bar":
             operands = [requests[k][2] for k in group]
             answers = list(WARP_OPCODES[name](requests[group[0]][1], operands))
         for k, answer in zip(group, answers, strict=True):
@@ -202,9 +138,11 @@ class _Thread:
                 assert isinstance(target, Symbol)
                 place = self._kernel.labels[target.name]
             elif opcode == "bar":
-                yield ("bar", instruction, [])
+                yield ("bar", instruction, [], self)
+            elif opcode in MATRIX_OPCODES:
+                yield (opcode, instruction, [], self)
             elif opcode in WARP_OPCODES:
-                answer = yield (opcode, instruction, self._warp_operands(instruction))
+                answer = yield (opcode, instruction, self._warp_operands(instruction), self)
                 assert isinstance(answer, tuple)
                 self._write_pair(instruction.operands[0], *answer)
             else:
@@ -222,7 +160,7 @@ class _Thread:
         tokens = instruction.tokens
         form = Form(tokens, tokens[-1])
         target, *sources = instruction.operands
-        *factors, a, b = (self._read(source, form.kind) for source in sources)
+        *factors, a, b = (self.read(source, form.kind) for source in sources)
         if tokens[0].startswith("mad"):
             product = compute(Form(("mul", *tokens[1:]), form.kind), [factors[0], a])
             a = product & (1 << form.width) - 1
@@ -230,7 +168,7 @@ class _Thread:
         total = a - b - carry if tokens[0].startswith("sub") else a + b + carry
         if "cc" in tokens:
             self._carry = int(not 0 <= total < 1 << form.width)
-        self._write(target, total, form.kind)
+        self.write(target, total, form.kind)
 
     def _is_chosen(self, instruction: Instruction) -> bool:
         guard = instruction.guard
@@ -239,9 +177,9 @@ class _Thread:
     def _warp_operands(self, instruction: Instruction) -> list[int]:
         kind = SOURCE_TYPES.get(instruction.opcode, instruction.tokens[-1])
         first, *rest = instruction.operands[1:]
-        return [self._read(first, kind), *(self._read(operand, "b32") for operand in rest)]
+        return [self.read(first, kind), *(self.read(operand, "b32") for operand in rest)]
 
-    def _read(self, operand: Operand, kind: str) -> int:
+    def read(self, operand: Operand, kind: str) -> int:
         mask = (1 << WIDTHS[kind]) - 1
         if isinstance(operand, Immediate):
             return _immediate(operand, kind) & mask
@@ -254,7 +192,7 @@ class _Thread:
             return self._specials[operand.name]
         return self._registers[operand.name] & mask
 
-    def _write(self, operand: Operand, value: int, kind: str) -> None:
+    def write(self, operand: Operand, value: int, kind: str) -> None:
         """Cuts a result to its type, then extends it to the register by the type's sign."""
         assert isinstance(operand, Register)
         width = WIDTHS[kind]
@@ -265,10 +203,10 @@ class _Thread:
 
     def _write_pair(self, target: Operand, value: int, second: bool) -> None:
         if isinstance(target, Pair):
-            self._write(target.second, int(second), "pred")
+            self.write(target.second, int(second), "pred")
             target = target.first
         assert isinstance(target, Register)
-        self._write(target, value, f"b{self._kernel.widths[target.name]}"
+        self.write(target, value, f"b{self._kernel.widths[target.name]}"
                     if self._kernel.widths[target.name] > 1 else "pred")  # fmt: skip
 
     def _compute(self, instruction: Instruction) -> None:
@@ -285,34 +223,34 @@ class _Thread:
             kinds[2:] = [result_kind] * len(kinds[2:])
         if tokens[0] in _GIVES_32_BITS:
             result_kind = "u32"
-        operands = [self._read(s, k) for s, k in zip(sources, kinds, strict=True)]
-        self._write(target, compute(form, operands), result_kind)
+        operands = [self.read(s, k) for s, k in zip(sources, kinds, strict=True)]
+        self.write(target, compute(form, operands), result_kind)
 
     def _compare(self, instruction: Instruction) -> None:
         tokens = instruction.tokens
         kind = tokens[-1]
         target, a, b, *rest = instruction.operands
-        other = self._read(rest[0], "pred") if rest else 0
-        truths = compared(Form(tokens, kind), self._read(a, kind), self._read(b, kind))
+        other = self.read(rest[0], "pred") if rest else 0
+        truths = compared(Form(tokens, kind), self.read(a, kind), self.read(b, kind))
         joined = [combined(Form(tokens, kind), truth, other) for truth in truths]
         if tokens[0] == "set":
             to = next(t for t in tokens if t in WIDTHS)
             if kind in PACKED and to not in PACKED:
                 to = "u16x2"
-            self._write(target, truth_pattern(to, joined), to)
+            self.write(target, truth_pattern(to, joined), to)
         elif isinstance(target, Pair):
             second = joined[-1]
             if len(joined) == 1:
                 second = combined(Form(tokens, kind), not truths[0], other)
-            self._write(target.first, joined[0], "pred")
-            self._write(target.second, second, "pred")
+            self.write(target.first, joined[0], "pred")
+            self.write(target.second, second, "pred")
         else:
-            self._write(target, joined[0], "pred")
+            self.write(target, joined[0], "pred")
 
     def _test(self, instruction: Instruction) -> None:
         form = Form(instruction.tokens, instruction.tokens[-1])
         target, source = instruction.operands
-        self._write(target, has_property(form, self._read(source, form.kind)), "pred")
+        self.write(target, has_property(form, self.read(source, form.kind)), "pred")
 
     def _convert(self, instruction: Instruction) -> None:
         to, come = [t for t in instruction.tokens if t in WIDTHS][:2]
@@ -320,76 +258,89 @@ class _Thread:
         target, *sources = instruction.operands
         if form.has("pack"):
             kinds = (come, come, "b32")
-            given = [self._read(s, k) for s, k in zip(sources, kinds[: len(sources)], strict=True)]
-            self._write(target, packed(form, to, come, *given), "b32")
+            given = [self.read(s, k) for s, k in zip(sources, kinds[: len(sources)], strict=True)]
+            self.write(target, packed(form, to, come, *given), "b32")
             return
-        self._write(target, converted(form, to, come, *(self._read(s, come) for s in sources)), to)
+        self.write(target, converted(form, to, come, *(self.read(s, come) for s in sources)), to)
 
     def _select(self, instruction: Instruction) -> None:
         kind = instruction.tokens[-1]
         target, a, b, choice = instruction.operands
-        self._write(target, self._read(a if self._read(choice, "pred") else b, kind), kind)
+        self.write(target, self.read(a if self.read(choice, "pred") else b, kind), kind)
 
     def _select_by_sign(self, instruction: Instruction) -> None:
         kind, chooser = instruction.tokens[-2:]
         target, a, b, c = instruction.operands
-        at_least_zero = holds("ge", Form((), chooser), self._read(c, chooser), 0)
-        self._write(target, self._read(a if at_least_zero else b, kind), kind)
+        at_least_zero = holds("ge", Form((), chooser), self.read(c, chooser), 0)
+        self.write(target, self.read(a if at_least_zero else b, kind), kind)
 
     def _move(self, instruction: Instruction) -> None:
         kind = instruction.tokens[-1]
         target, source = instruction.operands
         if isinstance(target, Vector):
             part = WIDTHS[kind] // len(target.items)
-            whole = self._read(source, kind)
+            whole = self.read(source, kind)
             for k, item in enumerate(target.items):
-                self._write(item, whole >> (k * part), f"b{part}")
+                self.write(item, whole >> (k * part), f"b{part}")
         elif isinstance(source, Vector):
             part = WIDTHS[kind] // len(source.items)
-            pieces = [self._read(item, f"b{part}") for item in source.items]
-            self._write(target, sum(p << (k * part) for k, p in enumerate(pieces)), kind)
+            pieces = [self.read(item, f"b{part}") for item in source.items]
+            self.write(target, sum(p << (k * part) for k, p in enumerate(pieces)), kind)
         else:
-            self._write(target, self._read(source, kind), kind)
+            self.write(target, self.read(source, kind), kind)
 
-    def _place(self, instruction: Instruction, operand: Operand) -> tuple[Memory, int]:
+    def place(self, instruction: Instruction, operand: Operand) -> tuple[Memory, int]:
         space = next(t for t in instruction.tokens if t in self._spaces)
         assert isinstance(operand, Address)
         base = operand.base
         if isinstance(base, Symbol) and base.name in self._kernel.parameters:
             return self._spaces[space], self._kernel.parameters[base.name] + operand.offset
-        return self._spaces[space], self._read(base, "b64") + operand.offset
+        return self._spaces[space], self.read(base, "b64") + operand.offset
+
+    def _copy(self, instruction: Instruction) -> None:
+        """cp.async: done at once; waiting for copies then has nothing to do."""
+        if "shared" not in instruction.tokens:
+            return
+        target, source, size, *rest = instruction.operands
+        assert isinstance(target, Address) and isinstance(source, Address)
+        count = self.read(size, "b32")
+        given = min(count, self.read(rest[0], "b32")) if rest else count
+        there = self._spaces["shared"], self.read(target.base, "b64") + target.offset
+        here = self._spaces["global"], self.read(source.base, "b64") + source.offset
+        value = here[0].read(here[1], count) & (1 << 8 * given) - 1
+        there[0].write(there[1], count, value)
 
     def _load(self, instruction: Instruction) -> None:
         kind = instruction.tokens[-1]
         size = WIDTHS[kind] // 8
         target, source = instruction.operands
-        memory, address = self._place(instruction, source)
+        memory, address = self.place(instruction, source)
         for k, item in enumerate(_items(target)):
-            self._write(item, memory.read(address + k * size, size), kind)
+            self.write(item, memory.read(address + k * size, size), kind)
 
     def _store(self, instruction: Instruction) -> None:
         kind = instruction.tokens[-1]
         size = WIDTHS[kind] // 8
         target, source = instruction.operands
-        memory, address = self._place(instruction, target)
+        memory, address = self.place(instruction, target)
         for k, item in enumerate(_items(source)):
-            memory.write(address + k * size, size, self._read(item, kind))
+            memory.write(address + k * size, size, self.read(item, kind))
 
     def _atomic(self, instruction: Instruction) -> None:
         kind, tokens = instruction.tokens[-1], instruction.tokens
         size = WIDTHS[kind] // 8
         results = instruction.operands[: instruction.opcode == "atom"]
         place, *sources = instruction.operands[len(results) :]
-        memory, address = self._place(instruction, place)
+        memory, address = self.place(instruction, place)
         name = next(t for t in tokens if t in _ATOMIC)
         flushing = kind == "f32" and "global" in tokens
         form = Form((name, "ftz") if flushing else (name,), kind)
         for k, items in enumerate(zip(*(_items(source) for source in sources), strict=True)):
             old = memory.read(address + k * size, size)
-            new = _ATOMIC[name](form, old, [self._read(item, kind) for item in items])
+            new = _ATOMIC[name](form, old, [self.read(item, kind) for item in items])
             memory.write(address + k * size, size, new & (1 << WIDTHS[kind]) - 1)
             for target in results:
-                self._write(_items(target)[k], old, kind)
+                self.write(_items(target)[k], old, kind)
 
 
 def _items(operand: Operand) -> tuple[Operand, ...]:
@@ -437,4 +388,5 @@ _STEPS: dict[str, Callable[[_Thread, Instruction], None]] = {
     "st": _Thread._store,
     "atom": _Thread._atomic,
     "red": _Thread._atomic,
+    "cp": _Thread._copy,
 }

@@ -58,7 +58,12 @@ def reduce(instruction: Instruction, operands: list[list[int]]) -> list[Answer]:
     return [(total, False)] * len(operands)
 
 
-OPCODES = {"shfl": shuffle, "vote": vote, "match": match, "redux": reduce}
+def elect(_: Instruction, operands: list[list[int]]) -> list[Answer]:
+    """The lowest lane leads."""
+    return [(0, lane == 0) for lane in range(len(operands))]
+
+
+OPCODES = {"shfl": shuffle, "vote": vote, "match": match, "redux": reduce, "elect": elect}
 """By opcode: from the source operands of each lane to each lane's answer."""
-SOURCE_TYPES = {"shfl": "b32", "vote": "pred", "redux": "b32"}
+SOURCE_TYPES = {"shfl": "b32", "vote": "pred", "redux": "b32", "elect": "b32"}
 """Types of the first source where it is not the opcode's last part."""

@@ -32,6 +32,8 @@ class Shared:
     """How many registers such a declaration makes; 0 for a plain name."""
     own_types: dict[tuple[str, str], str] = field(default_factory=dict)
     """The type that such a declaration names."""
+    sampled: dict[tuple[int, str], str] = field(default_factory=dict)
+    """Predicates that hold, throughout the kernel, whether this warp or block is in a sample."""
 
     @staticmethod
     def of(program: Program, names: Names) -> Shared:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gpuwatch.instrument import indices
 from gpuwatch.instrument.code import Code
-from gpuwatch.instrument.scene import Scene
+from gpuwatch.instrument.scene import Scene, Shared
 from gpuwatch.probe.model import Map, SampleUnit
 
 
@@ -73,6 +73,25 @@ def sampled(code: Code, scene: Scene) -> str | None:
     sample, unit = scene.probe.sample, scene.probe.sample_unit
     if sample == 1:
         return None
+    kept = scene.shared.sampled.get((sample, unit))
+    return kept or _is_sampled(code, sample, unit)
+
+
+def keep_sampled(code: Code, shared: Shared) -> list[str]:
+    """At a kernel's entry, decide once about each sample that probes at instructions have. Gives
+    the `.reg` lines of the predicates that keep it."""
+    lines = []
+    for probe in shared.program.probes:
+        key = probe.sample, probe.sample_unit
+        if probe.sample > 1 and probe.position != "kernel" and key not in shared.sampled:
+            name = f"{shared.names.registers}s{len(shared.sampled)}"
+            code.emit(f"mov.pred \t{name}, {_is_sampled(code, *key)}")
+            shared.sampled[key] = name
+            lines.append(f"\t.reg .pred \t{name};")
+    return lines
+
+
+def _is_sampled(code: Code, sample: int, unit: SampleUnit) -> str:
     key = f"sampled {unit} {sample}"
     if key not in code.memo:
         index = UNITS[unit](code)

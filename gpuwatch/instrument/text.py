@@ -91,7 +91,8 @@ def _operand(code: Code, scene: Scene, instruction: Instruction, word: str) -> s
         return convert(code, value, "pred" if taken == "pred" else value.type)
     if TYPE_BITS[taken] == 64:
         return convert(code, value, "s64" if value.type in ("s32", "s64") else "u64")
-    return convert(code, value, value.type if value.type == "f32" else "u32")
+    whole = taken.startswith(("u", "s"))
+    return convert(code, value, "u32" if whole or value.type != "f32" else "f32")
 
 
 def _own(scene: Scene, name: str) -> tuple[str, str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gpuwatch.errors import UserError
-from gpuwatch.instrument import lower, positions, text
+from gpuwatch.instrument import lower, positions, slots, text
 from gpuwatch.instrument.bodies import Body, counting_only, leaving
 from gpuwatch.instrument.calls import reached
 from gpuwatch.instrument.code import CLASS, DECLARED, Temporaries
@@ -90,6 +90,7 @@ class _Weaver:
         self._called = reached(module, function)
         self._left_out: list[LeftOut] = []
         self._unreached = 0
+        self._kept: list[str] = []
 
     def weave(self) -> Woven:
         owned = [line for one in self._program.probes for line in text.declare(self._shared, one)]
@@ -137,6 +138,7 @@ class _Weaver:
                 here = positions.find(probe.position, probe.before, one, file)
                 matched += len(here.places)
                 unreached += here.unreached
+                self._generic |= here.generic
                 if one is self._function or number in self._movable:
                     found[one.name][number] = here
                 elif here.places:
@@ -170,6 +172,11 @@ class _Weaver:
             yield (
                 f"{self._unreached} {_places(self._unreached)} behind a jump or an exit that is "
                 f"always taken {_are(self._unreached)} left out"
+            )
+        if self._generic:
+            yield (
+                f"{', '.join(sorted(self._generic))} may access the same memory, but names no "
+                "state space, so the position does not mean it"
             )
         yield from self._exit_notes()
         yield from self._lane_notes()
@@ -223,7 +230,7 @@ class _Weaver:
             f"\t.reg .{DECLARED[CLASS[value.type]]} \t{value.text};"
             for value in self._shared.registers.values()
         ]
-        return lines + self._temporaries.declarations()
+        return lines + self._kept + self._temporaries.declarations()
 
     def _enter(self, body: Body) -> list[str]:
         """The entry: a leading clock read, then the initial values that are needed, then the
@@ -237,6 +244,8 @@ class _Weaver:
             lower.act(code, scene, leading)
             read = written(leading)
             bodies[0] = scene, rest
+        if not self._called:
+            self._kept = slots.keep_sampled(code, self._shared)
         needed = exposed(self._program) - read
         for register in self._program.registers:
             if register.name in needed:

@@ -10,9 +10,10 @@ import pytest
 from numpy.typing import NDArray
 from weaving import Probed, kernel, run
 
-from gpuwatch.instrument import lay_out
+from gpuwatch.instrument import lay_out, weave
 from gpuwatch.instrument.layout import index_of
 from gpuwatch.probe import parse_python, parse_toml, verify
+from gpuwatch.ptx import parse
 from gpuwatch.trace import bucket_edges
 
 HEAD = """\
@@ -229,6 +230,14 @@ def test_sampled_totals_know_their_scale() -> None:
     probed = stores(reduce_map("kernel", "number: gl.u64"), "1", options)
     assert probed.maps["m"].records.tolist() == [(2 * 43,)]
     assert probed.maps["m"].map.sample == 2
+
+
+def test_a_sample_is_decided_once_at_the_kernels_entry() -> None:
+    whole = program(reduce_map("kernel", "number: gl.u64"), "1")
+    sampled = program(reduce_map("kernel", "number: gl.u64"), "1", 'level="thread", sample=64')
+    plain, some = (weave(parse(STORES), "k", one).text for one in (whole, sampled))
+    assert plain.count("%ctaid.x;") == STORES.count("%ctaid.x;")
+    assert some.count("%ctaid.x;") == STORES.count("%ctaid.x;") + 1
 
 
 TOML = '''\

@@ -106,6 +106,12 @@ class OperandReader:
         found = [self.operand()]
         while cursor.take(","):
             found.append(self.operand())
+        if cursor.at("[") and isinstance(found[-1], Symbol):
+            cursor.fail(
+                "an index behind a name",
+                cursor.peek().start,
+                "write the address in bytes: [name+8], or name+8 for the address itself",
+            )
         if not cursor.at(closing):
             cursor.unexpected(f"',' or '{closing}'")
         return tuple(found)

@@ -13,8 +13,8 @@ from gpuwatch.ptx import check, parse, parse_fragment, unparse
 from gpuwatch.ptx.model import Address, Immediate, Instruction, Register, Symbol
 
 HEADER = ".version 8.5\n.target sm_86\n.address_size 64\n"
-GEMM = (Path(__file__).parent / "corpus" / "gemm.ptx").read_text()
-ATOMICS = (Path(__file__).parent / "corpus" / "atomics.ptx").read_text()
+CORPUS = Path(__file__).parent / "corpus"
+DAMAGED = ("gemm", "atomics", "clang", "spelled", "hopper", "triton")
 
 # What is broken, marked where the error must point, and a word of the message.
 MODULE_ERRORS = {
@@ -40,6 +40,7 @@ BODY_ERRORS = {
     "register as opcode": ("^%r1 add;", "an opcode"),
     "guard": ("@%p1^;", "an opcode"),
     "address": ("ld.u32 %r1, [%r2^;", "']'"),
+    "index": ("ld.u32 %r1, table^[2];", "an index behind a name"),
     "vector": ("mov.b64 {%r1, %r2^;", "'}'"),
     "vector address": ("ld.u32 %r1, [{%r2}+4^];", "an address needs"),
     "number": ("mov.b32 %r1, ^12abc;", "malformed number"),
@@ -193,9 +194,10 @@ def test_garbage_in_a_body(text: str) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.sampled_from([GEMM, ATOMICS]), st.data())
-def test_damaged_modules(text: str, data: st.DataObject) -> None:
+@given(st.sampled_from(DAMAGED), st.data())
+def test_damaged_modules(name: str, data: st.DataObject) -> None:
     """A stretch of a real module is cut out and garbage put in its place."""
+    text = (CORPUS / f"{name}.ptx").read_text()
     start = data.draw(st.integers(0, len(text)))
     length = data.draw(st.integers(0, 12))
     survives(text[:start] + data.draw(PIECES) + text[start + length :])

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuwatch.ptx import isa, parse
 from gpuwatch.ptx.flow import Block, Code, basic_blocks, liveness
+from gpuwatch.ptx.scopes import flatten
 
+CORPUS = [
+    path
+    for path in sorted((Path(__file__).parent / "corpus").glob("*.ptx"))
+    if path.stem != "spelled"
+]
 HEADER = ".version 8.5\n.target sm_86\n.address_size 64\n"
 
 
@@ -60,6 +68,20 @@ def test_cut_after_barriers() -> None:
 def test_guarded_exit_and_fall_off_the_end() -> None:
     code = code_of("@%p1 exit;\nadd.u32 %r1, %r1, 1;\n$end:")
     assert basic_blocks(code) == [Block(0, 1, (2, 1)), Block(1, 2, (2,))]
+
+
+UNWRITTEN = {("inline_asm", "_Z5timedPKiPx"): {"%r3"}}
+"""%r3 is written under a guard and under its opposite."""
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_compilers_read_no_register_that_they_have_not_written(path: Path) -> None:
+    for function in parse(path.read_text(), path.name).functions:
+        code = flatten(function)
+        blocks = basic_blocks(code)
+        if blocks:
+            live = liveness(code, blocks, set(code.registers)).live_in(0)
+            assert live == UNWRITTEN.get((path.stem, function.name), set())
 
 
 def test_branch_table() -> None:

@@ -88,8 +88,9 @@ def build_program(
     for source, result in zip(sources, objects, strict=True):
         files += run_nvcc(toolchain, source, ["-c", "-O3", *target], result, folder)
     program = folder / "program"
-    link: list[str | Path] = ["-cudart", "shared", "-L", folder, "-o", program, *objects]
-    _run_tool([toolchain.nvcc, *link, *target], folder, sources[0].name)
+    libraries = toolchain.nvcc.resolve().parent.parent / "lib"  # nvcc of the wheels misses it
+    link: list[str | Path] = ["-cudart", "shared", "-L", folder, "-L", libraries, "-o", program]
+    _run_tool([toolchain.nvcc, *link, *objects, *target], folder, sources[0].name)
     if not program.is_file():
         raise UserError(
             f"nvcc linked no program from {sources[0].name}",

@@ -30,6 +30,10 @@ from gpuwatch.ptx.model import (
 
 _LEADING = (RegisterDeclaration, Variable, Loc, Directive)
 _SEEN = frozenset({RegisterDeclaration, Scope})
+ENTRY_EXITS = frozenset({"ret", "exit"})
+"""Opcodes at which threads end in a kernel."""
+FUNCTION_EXITS = frozenset({"exit"})
+"""Opcodes at which they end in a function that it calls."""
 _ENDS = frozenset({"ret", "exit", "bra", "trap", "brx"})
 
 

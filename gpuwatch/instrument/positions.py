@@ -25,6 +25,9 @@ KERNEL = "kernel"
 SEPARATOR = re.compile(r"(?<!:):(?!:)")
 """What stands between the opcodes of a position."""
 _BOOKKEEPING = frozenset({"commit_group", "wait_group", "wait_all", "mbarrier"})
+_SPACES = frozenset({"global", "shared", "local", "const", "param"})
+_WITH_SPACE = frozenset({"ld", "ldu", "st", "atom", "red"})
+"""Opcodes that access any state space where they name none."""
 _LABEL = "label:"
 _LINE = "line:"
 NOT_PASSED = frozenset({"bra", "brx", "ret", "exit", "trap"})
@@ -49,6 +52,8 @@ class Found:
     places: list[Place] = field(default_factory=list)
     unreached: int = 0
     """Instructions behind which no lane ever comes."""
+    generic: frozenset[str] = frozenset()
+    """Opcodes that the position does not mean, but that may access memory of its state space."""
 
 
 def label_of(position: str) -> str:
@@ -79,11 +84,12 @@ def find(position: str, before: bool, function: Function, file: int) -> Found:
     indices = [
         index for index, one in enumerate(body) if type(one) is Instruction and hits[one.tokens]
     ]
+    generic = frozenset(".".join(tokens) for tokens in hits if hits.perhaps(tokens))
     if before:
-        return Found([Place(index, about=True) for index in indices])
+        return Found([Place(index, about=True) for index in indices], 0, generic)
     passed = [index for index in indices if isa.falls_through(_instruction(body, index))]
     places = [Place(index, behind=True, about=True) for index in passed]
-    return Found(places, len(indices) - len(passed))
+    return Found(places, len(indices) - len(passed), generic)
 
 
 class Matches(dict[tuple[str, ...], bool]):
@@ -96,6 +102,25 @@ class Matches(dict[tuple[str, ...], bool]):
     def __missing__(self, tokens: tuple[str, ...]) -> bool:
         matched = self[tokens] = any(_matches(wanted, tokens) for wanted in self._wanted)
         return matched
+
+    def perhaps(self, tokens: tuple[str, ...]) -> bool:
+        """Whether the opcode, which does not match, would if it named its state space: without
+        one an address may lie in any."""
+        return (
+            not self[tokens]
+            and _is_generic(tokens)
+            and any(
+                _matches(wanted, (tokens[0], space, *tokens[1:]))
+                for wanted in self._wanted
+                for space in _SPACES.intersection(wanted)
+            )
+        )
+
+
+def _is_generic(tokens: tuple[str, ...]) -> bool:
+    return tokens[0] in _WITH_SPACE and _SPACES.isdisjoint(
+        [token.partition("::")[0] for token in tokens]
+    )
 
 
 def _matches(wanted: Sequence[str], tokens: tuple[str, ...]) -> bool:

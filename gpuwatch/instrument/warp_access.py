@@ -25,11 +25,16 @@ _LANES_ACCESS = frozenset({"ld", "ldu", "st", "atom", "red", "cp"})
 
 
 def sectors(code: Code, scene: Scene) -> Value:
-    """u32: distinct 32-byte sectors that the lanes access together, in global memory."""
+    """u32: distinct 32-byte sectors that the lanes access together, in global memory. Of a
+    generic access, those lanes that access global memory."""
     _width(scene, "sectors", ("global", "generic"))
     address = operands.address(code, scene)
     sector = code.compute("u64", "shr.u64", address.text, str(SECTOR_BYTES.bit_length() - 1))
-    return _counted(code, scene, _first(code, _same(code, "b64", sector)))
+    first = _first(code, _same(code, "b64", sector))
+    if scene.subject and scene.subject.space == "generic":
+        inside = code.compute("pred", "isspacep.global", address.text)
+        first = code.compute("pred", "and.pred", first, inside)
+    return _counted(code, scene, first)
 
 
 def bank_conflicts(code: Code, scene: Scene) -> Value:

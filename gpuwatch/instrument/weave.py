@@ -5,34 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gpuwatch.errors import UserError
-from gpuwatch.instrument import lower, positions, slots, text
-from gpuwatch.instrument.bodies import Body, counting_only, leaving
+from gpuwatch.instrument import lower, slots, text
+from gpuwatch.instrument.bodies import (
+    ENTRY_EXITS,
+    FUNCTION_EXITS,
+    Body,
+    counting_only,
+    leaving,
+)
 from gpuwatch.instrument.calls import reached
 from gpuwatch.instrument.code import CLASS, DECLARED, Temporaries
 from gpuwatch.instrument.edits import Edits
 from gpuwatch.instrument.exposure import (
     exposed,
-    kept_by_lane,
     leading_clock,
-    set_in_some_lanes,
     written,
 )
-from gpuwatch.instrument.functions import movable
 from gpuwatch.instrument.layout import field_offsets
-from gpuwatch.instrument.model import LeftOut, Woven
+from gpuwatch.instrument.matching import match
+from gpuwatch.instrument.model import Woven
 from gpuwatch.instrument.names import Names
-from gpuwatch.instrument.positions import KERNEL, Found
+from gpuwatch.instrument.notes import notes
+from gpuwatch.instrument.positions import KERNEL
 from gpuwatch.instrument.reductions import blocks_commute
 from gpuwatch.instrument.scene import Shared
 from gpuwatch.instrument.sites import Sites
-from gpuwatch.instrument.unmatched import unmatched
 from gpuwatch.instrument.values import literal
 from gpuwatch.probe.model import Action, If, Probe, Program, Save
-from gpuwatch.ptx.model import Directive, Function, Instruction, Module
+from gpuwatch.ptx.model import Directive, Function, Module
 
 _HEADER = frozenset({"version", "target", "address_size"})
-_ENTRY_EXITS = frozenset({"ret", "exit"})
-_FUNCTION_EXITS = frozenset({"exit"})
 _LEVELS = frozenset({"thread", "warp"})
 
 
@@ -86,22 +88,20 @@ class _Weaver:
         self._before = [probe for probe in kernel if probe.before]
         self._after = [probe for probe in kernel if not probe.before]
         self._counts = any(probe.level == "warp" for probe in self._after)
-        self._movable = movable(program)
-        self._called = reached(module, function)
-        self._left_out: list[LeftOut] = []
-        self._unreached = 0
+        self._functions = [function, *reached(module, function)]
+        self._matched = match(program, self._functions)
         self._kept: list[str] = []
 
     def weave(self) -> Woven:
         owned = [line for one in self._program.probes for line in text.declare(self._shared, one)]
         main = self._body(self._function)
         entry_lines = self._enter(main)
-        found = self._places()
-        main.weave(found[self._function.name], self._after, _ENTRY_EXITS, falls=True)
-        others = [(self._body(one), one) for one in self._called]
+        found = self._matched.found
+        main.weave(found[self._function.name], self._after, ENTRY_EXITS, falls=True)
+        others = [(self._body(one), one) for one in self._functions[1:]]
         for body, function in others:
-            ending = self._ending() if any(leaving(function.body or (), _FUNCTION_EXITS)) else ()
-            body.weave(found[function.name], ending, _FUNCTION_EXITS, falls=False)
+            ending = self._ending() if any(leaving(function.body or (), FUNCTION_EXITS)) else ()
+            body.weave(found[function.name], ending, FUNCTION_EXITS, falls=False)
         declared = owned + self._declarations()
         edits = Edits(self._module.text)
         self._declare_pointers(edits, self._shared.buffers.departed + self._counts)
@@ -116,43 +116,20 @@ class _Weaver:
             maps=self._program.maps,
             sites=tuple(self._sites.all),
             inserted_lines=added,
-            notes=tuple(self._notes()),
+            notes=tuple(notes(self._program, self._functions, self._matched)),
             counts_departures=self._counts,
             block_private_prefix=self._block_private_prefix(),
-            left_out=tuple(self._left_out),
+            left_out=tuple(self._matched.left_out),
         )
 
     def _body(self, function: Function) -> Body:
         return Body(self._module, function, self._shared, self._temporaries, self._sites)
 
-    def _places(self) -> dict[str, dict[int, Found]]:
-        """By function, then by number of the probe; raises UserError for what matches nothing."""
-        functions = [self._function, *self._called]
-        file = positions.main_file(self._function)
-        found: dict[str, dict[int, Found]] = {one.name: {} for one in functions}
-        for number, probe in enumerate(self._program.probes):
-            if probe.position == KERNEL:
-                continue
-            matched, unreached = 0, 0
-            for one in functions:
-                here = positions.find(probe.position, probe.before, one, file)
-                matched += len(here.places)
-                unreached += here.unreached
-                self._generic |= here.generic
-                if one is self._function or number in self._movable:
-                    found[one.name][number] = here
-                elif here.places:
-                    self._left_out.append(LeftOut(probe.name, one.name, len(here.places)))
-            if not matched:
-                raise unmatched(probe, functions, unreached)
-            self._unreached += unreached
-        return found
-
     def _ending(self) -> list[Probe]:
         """The probes behind the kernel where a called function exits."""
         ending = []
         for probe in self._after:
-            if self._program.probes.index(probe) in self._movable:
+            if self._program.probes.index(probe) in self._matched.movable:
                 ending.append(probe)
             elif probe.level == "warp":
                 ending.append(counting_only(probe))
@@ -161,59 +138,6 @@ class _Weaver:
     def _block_private_prefix(self) -> str:
         private = all(map(blocks_commute, self._program.maps))
         return self._names.registers if private else ""
-
-    def _notes(self) -> Iterator[str]:
-        for one in self._left_out:
-            yield (
-                f"probe {one.probe} shares registers with other places, so {one.sites} "
-                f"{_places(one.sites)} in the function {one.function} {_are(one.sites)} left out"
-            )
-        if self._unreached:
-            yield (
-                f"{self._unreached} {_places(self._unreached)} behind a jump or an exit that is "
-                f"always taken {_are(self._unreached)} left out"
-            )
-        if self._generic:
-            yield (
-                f"{', '.join(sorted(self._generic))} may access the same memory, but names no "
-                "state space, so the position does not mean it"
-            )
-        yield from self._exit_notes()
-        yield from self._lane_notes()
-
-    def _exit_notes(self) -> Iterator[str]:
-        stuck = [
-            probe.name
-            for number, probe in enumerate(self._program.probes)
-            if probe in self._after and number not in self._movable
-        ]
-        for one in self._called if stuck else ():
-            if any(leaving(one.body or (), _FUNCTION_EXITS)):
-                yield f"threads that exit inside the function {one.name} are not recorded"
-
-    def _lane_notes(self) -> Iterator[str]:
-        partial = set_in_some_lanes(
-            [probe for probe in self._before if probe.level == "warp"],
-            [probe for probe in self._after if probe.level == "warp"],
-        )
-        if partial and self._lanes_may_part():
-            yield (
-                f"only some lanes set {', '.join(partial)}; where they leave before others do, "
-                "the warp's record lacks what they held"
-            )
-        own = kept_by_lane(self._program)
-        if own and any(
-            one.guard for one in self._function.body or () if isinstance(one, Instruction)
-        ):
-            yield (
-                f"each lane has its own {', '.join(own)}: where the lanes of a warp part, its "
-                "record holds those of a lane that ended last"
-            )
-
-    def _lanes_may_part(self) -> bool:
-        """Whether the kernel has several ways out, so that a warp's lanes may not leave at once."""
-        ways = list(leaving(self._function.body or (), _ENTRY_EXITS))
-        return len(ways) > 1 or any(one.guard for one in ways)
 
     def _declare_pointers(self, edits: Edits, buffers: int) -> None:
         if buffers:
@@ -244,7 +168,7 @@ class _Weaver:
             lower.act(code, scene, leading)
             read = written(leading)
             bodies[0] = scene, rest
-        if not self._called:
+        if len(self._functions) == 1:  # functions have no registers of the kernel
             self._kept = slots.keep_sampled(code, self._shared)
         needed = exposed(self._program) - read
         for register in self._program.registers:
@@ -255,14 +179,6 @@ class _Weaver:
         for scene, actions in bodies:
             lower.act(code, scene, actions)
         return code.lines
-
-
-def _places(count: int) -> str:
-    return "place" if count == 1 else "places"
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def _saved_once(program: Program) -> Iterator[str]:

@@ -1,0 +1,54 @@
+"""The places of all probes of a program in a kernel and in the functions that it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gpuwatch.instrument import positions
+from gpuwatch.instrument.functions import movable
+from gpuwatch.instrument.model import LeftOut
+from gpuwatch.instrument.positions import KERNEL, Found
+from gpuwatch.instrument.unmatched import unmatched
+from gpuwatch.probe.model import Program
+from gpuwatch.ptx.model import Function
+
+
+@dataclass(slots=True)
+class Matched:
+    """`found` has the places by function, then by the probe's number in the program."""
+
+    found: dict[str, dict[int, Found]]
+    movable: frozenset[int]
+    """Probes, by number, that can run in functions that the kernel calls."""
+    left_out: list[LeftOut] = field(default_factory=list)
+    unreached: int = 0
+    """Places behind instructions that no thread ever passes."""
+    generic: set[str] = field(default_factory=set)
+    """Opcodes that no position means, but that may access memory of the state space of one."""
+
+
+def match(program: Program, functions: Sequence[Function]) -> Matched:
+    """Looks for the places of all probes in the kernel, which comes first, and in the others.
+
+    Raises UserError for a position that matches nothing.
+    """
+    file = positions.main_file(functions[0])
+    matched = Matched({one.name: {} for one in functions}, movable(program))
+    for number, probe in enumerate(program.probes):
+        if probe.position == KERNEL:
+            continue
+        places, unreached = 0, 0
+        for one in functions:
+            here = positions.find(probe.position, probe.before, one, file)
+            places += len(here.places)
+            unreached += here.unreached
+            matched.generic |= here.generic
+            if one is functions[0] or number in matched.movable:
+                matched.found[one.name][number] = here
+            elif here.places:
+                matched.left_out.append(LeftOut(probe.name, one.name, len(here.places)))
+        if not places:
+            raise unmatched(probe, functions, unreached)
+        matched.unreached += unreached
+    return matched

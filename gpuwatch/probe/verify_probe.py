@@ -36,9 +36,10 @@ WIDTH: dict[Level, int] = {"thread": 0, "warp": 1, "block": 2, "sm": 3, "kernel"
 """How much of a launch a slot is for. A probe saves to maps at least as wide as itself."""
 
 _OPCODES = r"[A-Za-z_]\w*(?:(?:\.|::)\w+)*"
-POSITION = re.compile(
-    rf"kernel|line:[1-9]\d{{0,6}}|[$%]\w[\w$]*|label:[$%A-Za-z_][\w$]*|{_OPCODES}(?::{_OPCODES})*"
-)
+_LABEL = r"[$%]\w[\w$]*|label:[$%A-Za-z_][\w$]*"
+POSITION = re.compile(rf"kernel|line:[1-9]\d{{0,6}}|{_LABEL}|{_OPCODES}(?::{_OPCODES})*")
+_SEPARATOR = re.compile(r"(?<!:):(?!:)")
+"""What stands between opcodes; `::` is part of one, as in `ld.shared::cta`."""
 MEMORY = frozenset({
     "ld", "ldu", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "prefetch", "prefetchu",
     "wmma", "mbarrier", "multimem",
@@ -80,7 +81,7 @@ class ProbeVerifier:
             (probe.level in PROBE_LEVELS, f"cannot have level {probe.level}",
              f"a probe's level is {' or '.join(PROBE_LEVELS)}"),
             (bool(POSITION.fullmatch(probe.position)), f"has no valid position: {probe.position!r}",
-             'positions: "kernel", "ld.global:st.global", "line:42", "$label"'),
+             'positions: "kernel", "ld.global:st.global", "line:42", "label:NAME"'),
             (1 <= probe.sample <= MAX_SAMPLE, f"has sample={probe.sample}",
              f"run it for one warp in 1 to {MAX_SAMPLE}"),
             (probe.sample_unit in SAMPLE_UNITS, f"samples by {probe.sample_unit}",
@@ -184,7 +185,7 @@ class ProbeVerifier:
         position = self._probe.position
         if helper not in OPERAND_HELPERS | ACCESS_HELPERS or position.startswith("line:"):
             return
-        if position == "kernel" or position[0] in "$%":
+        if position == "kernel" or re.fullmatch(_LABEL, position):
             raise UserError(
                 f"{helper} needs an instruction, at {position} there is none",
                 hint='put the probe at instructions: pos="ld.global:st.global"',
@@ -194,7 +195,7 @@ class ProbeVerifier:
             raise UserError(
                 "out is not written yet before the instruction", hint="drop before=True", at=at
             )
-        opcodes = [one for one in position.split(":") if one]
+        opcodes = _SEPARATOR.split(position)
         strangers = [one for one in opcodes if one.split(".")[0] not in MEMORY]
         if helper in ACCESS_HELPERS and strangers:
             raise UserError(

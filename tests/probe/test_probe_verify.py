@@ -114,10 +114,147 @@ def test_rules_of_programs(text: str, line: int, message: str) -> None:
 
 @pytest.mark.parametrize(
     "position",
-    ["kernel", "line:42", "ld.global:st.global", "ld.shared::cta:st", "$L__BB0_4", "cp.async.cg"],
+    [
+        "kernel",
+        "line:42",
+        "ld.global:st.global",
+        "ld.shared::cta:st",
+        "$L__BB0_4",
+        "cp.async.cg",
+        "label:AGAIN",
+    ],
 )
 def test_positions(position: str) -> None:
     verify(parse_toml(toml("", position=position), "t.toml"))
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "message"),
+    [
+        ("kernel", "gl.addr", "addr needs an instruction"),
+        ("label:X", "gl.in1", "in1 needs an instruction"),
+        ("$X", "gl.bytes", "bytes needs an instruction"),
+        ("add", "gl.addr", "addr needs an access to memory, add makes none"),
+        ("ld.shared::cta:mul.wide", "gl.bytes", "mul.wide makes none"),
+        ("bar", "gl.sectors()", "sectors needs an access"),
+        ("ld.shared::cta:st", "gl.addr", ""),
+        ("line:4", "gl.addr", ""),
+        ("add", "gl.in1", ""),
+        ("add", "gl.out", ""),
+    ],
+)
+def test_helpers_are_there_where_their_instruction_is(
+    position: str, value: str, message: str
+) -> None:
+    text = (
+        "import gpuwatch.language as gl\nfrom gpuwatch import probe\na: gl.u64\n"
+        f'@probe(pos="{position}", level="thread")\ndef f():\n    a = {value}\n'
+    )
+    if not message:
+        verify(parse_python(text, "t.py"))
+        return
+    with pytest.raises(UserError, match=message) as caught:
+        verify(parse_python(text, "t.py"))
+    assert caught.value.at is not None and caught.value.at.line == 6
+
+
+def test_out_is_not_there_before_the_instruction() -> None:
+    text = (
+        "import gpuwatch.language as gl\nfrom gpuwatch import probe\na: gl.u64\n"
+        '@probe(pos="add", level="thread", before=True)\ndef f():\n    a = gl.out\n'
+    )
+    with pytest.raises(UserError, match="not written yet"):
+        verify(parse_python(text, "t.py"))
+
+
+MAP_HEAD = "import gpuwatch.language as gl\nfrom gpuwatch import Map, probe\n"
+MAPS = [
+    ('level="warp", type="hist"', "x: gl.u32; y: gl.u32", "2 fields"),
+    ('level="warp", type="hist"', "x: gl.pred", "a predicate"),
+    ('level="warp", type="hist", size=4', "x: gl.u32", "size=4"),
+    ('level="warp", type="hist", cap=1', "x: gl.u32", "1 buckets"),
+    ('level="warp", type="hist", step=4', "x: gl.u32", "low or step"),
+    ('level="warp", type="hist", scale="linear", step=0', "x: gl.u32", "step=0"),
+    ('level="warp", type="hist", scale="linear", low=-1', "x: gl.u32", "outside u32"),
+    ('level="warp", type="hist", cap="dynamic"', "x: gl.u32", "buckets|dynamic"),
+    ('level="warp", type="hist", scale="log10"', "x: gl.u32", "scale cannot be"),
+    ('level="warp", type="hist", low="x"', "x: gl.u32", "whole number"),
+    ('level="warp", type="reduce", cap=2', "x: gl.u32", "cap=2"),
+    ('level="warp", type="reduce", cap="dynamic"', "x: gl.u32", "dynamic"),
+    ('level="warp", type="reduce", size=12', "x: gl.u64; y: gl.u32", "multiple of its u64"),
+    ('level="warp", type="reduce"', "x: gl.u64 = mean", "a field cannot be"),
+    ('level="warp", type="array"', "x: gl.u64 = max", "fields to combine"),
+    ('level="warp", sample=2', "x: gl.u64", "no argument sample"),
+]
+
+
+@pytest.mark.parametrize(("options", "fields", "message"), MAPS)
+def test_rules_of_maps(options: str, fields: str, message: str) -> None:
+    body = "".join(f"    {field}\n" for field in fields.split("; "))
+    text = MAP_HEAD + f"@Map({options})\nclass m:\n{body}"
+    text += '@probe(pos="kernel", level="warp")\ndef f():\n    pass\n'
+    with pytest.raises(UserError, match=message) as caught:
+        verify(parse_python(text, "t.py"))
+    assert caught.value.at is not None and caught.value.hint
+
+
+SAMPLED = """\
+@Map(level="{level}", type="array")
+class m:
+    x: gl.u32
+@probe(pos="kernel", level="thread", {one})
+def f():
+    m.save(1)
+@probe(pos="ret", level="thread", {other})
+def g():
+    m.save(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("level", "one", "other", "message"),
+    [
+        ("warp", "sample=2", "sample=3", "mix records"),
+        ("warp", "sample=2", "sample=2, sample_unit='block'", "mix records"),
+        ("kernel", "sample=2", "before=False", "mix records"),
+        ("block", "sample=2", "sample=2", "slot per block"),
+        ("warp", "sample=0", "sample=0", "sample=0"),
+        ("warp", "sample_unit='grid'", "sample=1", "sample_unit cannot be"),
+        ("warp", "sample=8", "sample=8", ""),
+        ("block", "sample=8, sample_unit='block'", "sample=8, sample_unit='block'", ""),
+    ],
+)
+def test_probes_that_share_a_map_have_one_sample(
+    level: str, one: str, other: str, message: str
+) -> None:
+    text = MAP_HEAD + SAMPLED.format(level=level, one=one, other=other)
+    if not message:
+        program = parse_python(text, "t.py")
+        verify(program)
+        assert program.maps[0].sample == 8
+        return
+    with pytest.raises(UserError, match=message):
+        verify(parse_python(text, "t.py"))
+
+
+DECLARATIONS = [
+    (".reg .b32 %laneid;", "register of the GPU"),
+    (".reg .b32 %tid;", "register of the GPU"),
+    (".reg .b32 mov;", "no name of a register"),
+    (".reg .b128 %wide;", "has type"),
+    (".reg .f16 %half;", "has type"),
+    (".reg .b32 %t1;", "declared already"),
+    (".reg .b64 %NR0;", "declared already"),
+    (".reg .b64 %NR<2>;", "declared already"),
+    (".reg .b32 %many<5000>;", "makes 5000"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), DECLARATIONS)
+def test_declarations_are_names_of_their_own(line: str, message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        verify(parse_toml(toml(f"{line} mov.u32 %t0, 1;"), "t.toml"))
+    assert caught.value.at is not None and caught.value.hint
 
 
 @pytest.mark.parametrize("map_level", ["thread", "warp", "block", "sm", "site", "kernel"])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
+from gpuwatch.ptx.collector import collector_paused
 from gpuwatch.ptx.declarations import SPACES, DeclarationReader
 from gpuwatch.ptx.lexer import TRIVIA_PATTERN, Cursor
 from gpuwatch.ptx.model import (
@@ -56,18 +55,6 @@ _STATEMENT = re.compile(
 _MODIFIER = re.compile(rf"{TRIVIA_PATTERN}*+(\.[a-zA-Z]\w*(?:::\w+)*)", re.ASCII)
 
 
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """The many nodes of a body hold no cycles; looking for some takes a fifth of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 class BodyReader:
     """Reads the statements of a function or a fragment, from the cursor's position to `end`.
 
@@ -91,7 +78,7 @@ class BodyReader:
         """statements = { statement }; the cursor is left behind the last one."""
         cursor = self._cursor
         position = cursor.position
-        with _collector_paused():
+        with collector_paused():
             while position < self._end:
                 position = self._scan(position)
         if self._found:

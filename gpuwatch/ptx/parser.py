@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from gpuwatch.ptx.body import BodyReader
@@ -82,6 +83,21 @@ def _gap(text: str, start: int, end: int) -> str:
     return match[0]
 
 
+_ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|(.))", re.DOTALL)
+
+
+def _unescaped(string: str) -> str:
+    """The path that a `.file` string means: compilers write letters beyond ASCII as the octal
+    numbers of their UTF-8 bytes."""
+    raw = _ESCAPE.sub(_character, string.encode("utf-8", "surrogatepass"))
+    return raw.decode("utf-8", "replace")
+
+
+def _character(match: re.Match[bytes]) -> bytes:
+    number, letter = match.groups()
+    return bytes([int(number, 8) & 0xFF]) if number else letter
+
+
 class _ModuleReader:
     def __init__(self, text: str, source: str) -> None:
         self._cursor = Cursor(text, source)
@@ -131,7 +147,7 @@ class _ModuleReader:
         start = cursor.next().start
         index = cursor.integer("a file index")
         path = cursor.expect_kind("string", "a path in quotes").text
-        self._module.files[index] = path[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+        self._module.files[index] = _unescaped(path[1:-1])
         while cursor.take(","):
             cursor.integer("a time or a size")
         return [Directive(start, cursor.position, "file")]

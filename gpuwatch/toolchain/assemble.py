@@ -62,7 +62,8 @@ def _cubin_and_log(toolchain: Toolchain, ptx: str, arch: str) -> tuple[bytes, st
 def _run_ptxas(toolchain: Toolchain, ptx: str, arch: str) -> tuple[bytes, str]:
     with tempfile.TemporaryDirectory(prefix="gpuwatch-") as name:
         folder = Path(name)
-        (folder / _FILE).write_text(ptx)
+        # ptxas refuses letters beyond ASCII, which can only be in comments, even there.
+        (folder / _FILE).write_bytes(ptx.encode("ascii", "replace"))
         done = run(
             [toolchain.ptxas, "-v", "-lineinfo", f"-arch={arch}", "-o", "kernel.cubin", _FILE],
             timeout=SECONDS,

@@ -178,6 +178,21 @@ def test_foreign_letters_in_comments() -> None:
     module = parse(text)
     assert unparse(module) == text
     assert [each.opcode for each in instructions(module)] == ["ret"]
+    assert toolchain.assemble(toolchain.find(), text, "sm_80", "k").cubin
+
+
+@pytest.mark.parametrize(
+    ("written", "path"),
+    [
+        ("a.cu", "a.cu"),
+        (r"n\303\251/\303\274 b.cu", "n\u00e9/\u00fc b.cu"),
+        (r"a\"b\\c\8.cu", 'a"b\\c8.cu'),
+        ("\u00fc.cu", "\u00fc.cu"),
+    ],
+)
+def test_paths(written: str, path: str) -> None:
+    module = parse(f'.version 8.5\n.target sm_80\n.address_size 64\n.file 1 "{written}"\n')
+    assert module.files == {1: path}
 
 
 def test_corpus_covers_what_it_should() -> None:

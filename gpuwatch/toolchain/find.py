@@ -16,7 +16,7 @@ from gpuwatch.toolchain.process import run
 
 WHEEL = "nvidia-cuda-nvcc"
 INSTALL_HINT = (
-    'install the compiler with: pip install "cuda-toolkit[nvcc,cudart]==13.0.*"; '
+    'install the compiler with: pip install "cuda-toolkit[nvcc,cudart,cccl]==13.0.*"; '
     "or set CUDA_HOME to a CUDA installation"
 )
 _VERSION_SECONDS = 30.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from gpuwatch.errors import UserError
 from gpuwatch.instrument import positions
 from gpuwatch.instrument.functions import movable
 from gpuwatch.instrument.model import LeftOut
@@ -26,12 +27,15 @@ class Matched:
     """Places behind instructions that no thread ever passes."""
     generic: set[str] = field(default_factory=set)
     """Opcodes that no position means, but that may access memory of the state space of one."""
+    missed: list[UserError] = field(default_factory=list)
+    """What to say of each position that matches nothing."""
 
 
 def match(program: Program, functions: Sequence[Function]) -> Matched:
     """Looks for the places of all probes in the kernel, which comes first, and in the others.
 
-    Raises UserError for a position that matches nothing.
+    Raises UserError when no position matches anything but that of probes at the kernel's begin
+    and end; one among others that does not is told in the notes.
     """
     file = positions.main_file(functions[0])
     matched = Matched({one.name: {} for one in functions}, movable(program))
@@ -49,6 +53,10 @@ def match(program: Program, functions: Sequence[Function]) -> Matched:
             elif here.places:
                 matched.left_out.append(LeftOut(probe.name, one.name, len(here.places)))
         if not places:
-            raise unmatched(probe, functions, unreached)
-        matched.unreached += unreached
+            matched.missed.append(unmatched(probe, functions, unreached))
+        else:
+            matched.unreached += unreached
+    at_instructions = sum(probe.position != KERNEL for probe in program.probes)
+    if matched.missed and len(matched.missed) == at_instructions:
+        raise matched.missed[0]
     return matched

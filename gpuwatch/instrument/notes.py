@@ -15,6 +15,8 @@ from gpuwatch.ptx.model import Function, Instruction
 def notes(program: Program, functions: Sequence[Function], matched: Matched) -> Iterator[str]:
     """Code that no probe reaches, and records that may lack something; the kernel comes first
     among the functions."""
+    for missed in matched.missed:
+        yield missed.message
     for one in matched.left_out:
         yield (
             f"probe {one.probe} shares registers with other places, so {one.sites} "

@@ -22,7 +22,9 @@ THREADS = 64
 COUNT = 5
 """Registers of each letter."""
 
-PLAIN = [*INTEGER_FORMS, *FLOAT_FORMS, *MEMORY_FORMS]
+COMPUTING = [*INTEGER_FORMS, *FLOAT_FORMS]
+"""Instructions on registers alone."""
+PLAIN = [*COMPUTING, *MEMORY_FORMS]
 """Instructions for anywhere."""
 WHOLE_WARP = WARP_FORMS
 CONTROL = ["if", "else", "loop", "end"]
@@ -76,7 +78,7 @@ def instruction(step: Step) -> str:
 
 
 def text_of(steps: list[Step]) -> str:
-    """The program as PTX: registers in from `inputs`, out to `outputs`."""
+    """The program as PTX: the registers that it uses in from `inputs`, out to `outputs`."""
     lines: list[str] = []
     nest: list[tuple[str, int]] = []
     for number, step in enumerate(steps):
@@ -90,7 +92,8 @@ def text_of(steps: list[Step]) -> str:
             lines.append(guard + instruction(step))
     while nest:
         _close(lines, nest)
-    return _HEAD + _transfer("ld") + "\n".join(lines) + "\n" + _transfer("st") + "ret;\n}\n"
+    used = set(re.findall(r"%[a-z]\d\b", "\n".join(lines)))
+    return _HEAD + _transfer("ld", used) + "\n".join(lines) + "\n" + _transfer("st", used) + _TAIL
 
 
 def _control(lines: list[str], nest: list[tuple[str, int]], step: Step, number: int) -> None:
@@ -157,14 +160,20 @@ mov.u64 %deep, deep;
 """
 
 
+_TAIL = "ret;\n}\n"
+
+
 def rows() -> list[tuple[str, int]]:
     """The registers in the order of their rows in the buffers; a row is 8 bytes a thread."""
     return [(letter, k) for letter in TYPES for k in range(COUNT)]
 
 
-def _transfer(opcode: str) -> str:
+def _transfer(opcode: str, used: set[str]) -> str:
+    """Loads or stores the registers of `used`."""
     lines = []
     for row, (letter, k) in enumerate(rows()):
+        if f"%{letter}{k}" not in used:
+            continue
         offset = row * 8 * THREADS
         if opcode == "ld":
             place, value = "[%in+" + str(offset) + "]", f"%{letter}{k}"

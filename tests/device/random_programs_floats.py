@@ -149,3 +149,16 @@ def _between_floats() -> list[str]:
 
 
 FLOAT_FORMS = [*_arithmetic(), *_between_integers(), *_across(), *_between_floats()]
+
+APPROXIMATE_FORMS = [
+    *forms("ex2 lg2 sin cos rcp rsqrt sqrt", ".approx.f32", "f f"),
+    *forms("ex2 lg2 sin cos rcp rsqrt sqrt", ".approx.ftz.f32", "f f"),
+    form("tanh.approx.f32", "f f"),
+    *forms("div.approx div.approx.ftz div.full div.full.ftz", ".f32", "f f f"),
+    *forms("rcp.approx.ftz rsqrt.approx.ftz rsqrt.approx", ".f64", "d d"),
+    *forms("ex2.approx tanh.approx", ".f16", "g g"),
+    *forms("ex2.approx tanh.approx", ".f16x2", "u u"),
+    *forms("ex2.approx.ftz tanh.approx", ".bf16", "w w"),
+    *forms("ex2.approx.ftz tanh.approx", ".bf16x2", "v v"),
+]
+"""Not compared bit for bit: the hardware's own approximations."""

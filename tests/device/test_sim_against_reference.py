@@ -9,16 +9,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from random_programs import (
-    PLAIN,
+    COMPUTING,
     SIZES,
     THREADS,
-    WHOLE_WARP,
     Step,
     input_rows,
     programs,
     rows,
     text_of,
 )
+from random_programs_memory import MEMORY_FORMS, WARP_FORMS
 from reference_machine import execute
 from sim_support import ptx_of, run
 
@@ -66,7 +66,11 @@ def chunks(forms: list[str], size: int) -> list[list[str]]:
     return [forms[k : k + size] for k in range(0, len(forms), size)]
 
 
-@pytest.mark.parametrize("forms", chunks([*PLAIN, *WHOLE_WARP], 24), ids=lambda f: f[0].split()[0])
+@pytest.mark.parametrize(
+    "forms",
+    [*chunks(COMPUTING, 160), *chunks(MEMORY_FORMS, 30), *chunks(WARP_FORMS, 20)],
+    ids=lambda f: f[0].split()[0],
+)
 def test_every_form(forms: list[str]) -> None:
     """Each form at least once, on 64 threads' patterns."""
     random = np.random.default_rng(len(forms[0]))

@@ -35,6 +35,9 @@ class Format:
 
     @property
     def nan(self) -> int:
+        """What arithmetic gives: all ones, but in f64 only the top bits."""
+        if self.width == 64:
+            return self.sign | self.infinity | 1 << (self.fraction_bits - 1)
         return self.sign - 1
 
     @property

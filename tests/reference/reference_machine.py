@@ -290,7 +290,8 @@ class _Thread:
             self.write(target, self.read(source, kind), kind)
 
     def place(self, instruction: Instruction, operand: Operand) -> tuple[Memory, int]:
-        space = next(t for t in instruction.tokens if t in self._spaces)
+        parts = (token.split("::")[0] for token in instruction.tokens)
+        space = next(part for part in parts if part in self._spaces)
         assert isinstance(operand, Address)
         base = operand.base
         if isinstance(base, Symbol) and base.name in self._kernel.parameters:

@@ -26,6 +26,7 @@ from gpuwatch.device.sim import (
     emit_video,
     emit_warp,
     emit_wmma,
+    refused,
 )
 from gpuwatch.device.sim.driver import driver
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, special_registers
@@ -50,6 +51,7 @@ OPCODES: dict[str, Callable[[Emitter, Instruction], None]] = {
     **emit_wmma.OPCODES,
     **emit_tiles.OPCODES,
     **emit_video.OPCODES,
+    **refused.OPCODES,
     **emit_control.OPCODES,
 }
 SIGNATURE = (
@@ -76,8 +78,10 @@ def generate(module: Module, program: Program, symbols: Mapping[str, int]) -> st
     attributes = 'attributes #0 = { nounwind "prefer-vector-width"="512" }'
     weights = '!0 = !{!"branch_weights", i32 100000, i32 1}'
     helpers = "\n".join(e.ir.functions.values())
+    used = [] if program.one_barrier else [barriers.FUNCTIONS]
+    used += [control.FUNCTIONS] if any(block.meets for block in program.blocks) else []
     drive = driver(warp_bytes(program), one_barrier=program.one_barrier)
-    parts = [declarations, FUNCTIONS, barriers.FUNCTIONS, helpers, text, drive]
+    parts = [declarations, FUNCTIONS, *used, helpers, text, drive]
     return "\n".join([*parts, attributes, weights, ""])
 
 

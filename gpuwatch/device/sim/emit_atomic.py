@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 
 from gpuwatch.device.sim.access import Access, effective_address, space_of
-from gpuwatch.device.sim.emit_float import CANONICAL_NAN, flush
-from gpuwatch.device.sim.emit_formats import NARROW, PACKED, join, narrow, number, split, widen
+from gpuwatch.device.sim.emit_float import canonical, flush
+from gpuwatch.device.sim.emit_formats import NARROW, PACKED, join, narrow, split, widen
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, type_of
 from gpuwatch.device.sim.ir import BITS, MASK_ALL, SCALAR, splat, vector
 from gpuwatch.device.sim.layout import ARENA_BASE, LaunchField
@@ -164,8 +164,7 @@ def _updated(e: Emitter, name: str, kind: str, values: list[str], flushed: str) 
         return narrow(e, kind, result)
     if kind == "f32":
         result = _flushed_if(e, flushed, result)
-    unordered = e.ir.compare("uno", work, result, result)
-    return e.ir.select(unordered, work, number(work, CANONICAL_NAN[work]), result)
+    return canonical(e, result, work)
 
 
 def _flushed_if(e: Emitter, flushed: str, value: str) -> str:

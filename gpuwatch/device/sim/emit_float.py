@@ -29,7 +29,7 @@ Compute = Callable[[Emitter, Instruction, str, list[str]], str]
 
 FLOATING = frozenset(("f16", "bf16", "f32", "f64", "f16x2", "bf16x2"))
 SMALLEST_NORMAL = {"float": 0x00800000, "half": 0x0400, "double": 1 << 52}
-CANONICAL_NAN = {"half": 0x7FFF, "float": 0x7FFFFFFF, "double": 0x7FF8000000000000}
+CANONICAL_NAN = {"half": 0x7FFF, "float": 0x7FFFFFFF, "double": 0xFFF8000000000000}
 _ONE = {"half": 0x3C00, "float": 0x3F800000, "double": 0x3FF0000000000000}
 
 
@@ -47,6 +47,12 @@ def flush(e: Emitter, value: str, scalar: str = "float") -> str:
     small = ir.compare("ult", integer, size, splat(integer, SMALLEST_NORMAL[scalar]))
     sign = ir.binary("and", integer, bits, splat(integer, -sign_bit))
     return ir.cast("bitcast", integer, ir.select(small, integer, sign, bits), scalar)
+
+
+def canonical(e: Emitter, value: str, scalar: str) -> str:
+    """Every NaN becomes the one that the GPU's arithmetic gives."""
+    unordered = e.ir.compare("uno", scalar, value, value)
+    return e.ir.select(unordered, scalar, number(scalar, CANONICAL_NAN[scalar]), value)
 
 
 def saturate(e: Emitter, value: str, scalar: str) -> str:
@@ -184,8 +190,7 @@ def extreme(name: str) -> Emit:
             result = e.ir.intrinsic(name + suffix, scalar, result, other)
         if "xorsign" in tokens:
             result = _with_sign_of_product(e, scalar, result, signs)
-        unordered = e.ir.compare("uno", scalar, result, result)
-        return e.ir.select(unordered, scalar, number(scalar, CANONICAL_NAN[scalar]), result)
+        return canonical(e, result, scalar)
 
     return _simple(compute)
 

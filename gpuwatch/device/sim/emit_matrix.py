@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpuwatch.device.sim.emit_bits import field
+from gpuwatch.device.sim.emit_float import canonical
 from gpuwatch.device.sim.emit_formats import NARROW, join, narrow, split, widen
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError
 from gpuwatch.device.sim.fragments import (
@@ -253,7 +254,7 @@ def _finished(e: Emitter, product: Product, totals: list[str]) -> list[str]:
             for t in totals
         ]
         return [e.ir.cast("trunc", "i64", t, "i32") for t in limited]
-    return totals
+    return [canonical(e, t, "float") for t in totals] if product.d == "f32" else totals
 
 
 def matrix_fragment(shape: Shape, which: str, kind: str) -> Fragment:

@@ -196,7 +196,7 @@ OPCODES: dict[str, Callable[[Emitter, Instruction], None]] = {
     **dict.fromkeys(
         (
             *("membar", "fence", "prefetch", "prefetchu", "discard", "applypriority"),
-            *("nanosleep", "griddepcontrol", "setmaxnreg", "pmevent"),
+            *("nanosleep", "setmaxnreg"),
         ),
         _nothing,
     ),

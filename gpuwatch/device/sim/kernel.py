@@ -17,7 +17,8 @@ from gpuwatch.device.sim.codegen import generate
 from gpuwatch.device.sim.compile import Code
 from gpuwatch.device.sim.console import Console
 from gpuwatch.device.sim.costs import Load, model_costs
-from gpuwatch.device.sim.emit_float import APPROXIMATE
+from gpuwatch.device.sim.emit_float import is_floating
+from gpuwatch.device.sim.exactness import inexact
 from gpuwatch.device.sim.faults import Fault, Scene, describe
 from gpuwatch.device.sim.frame import local_stride, warp_bytes
 from gpuwatch.device.sim.layout import BlockField, FaultKind, LaunchField, WorkerField
@@ -122,14 +123,10 @@ class SimKernel:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        used = {
-            i.opcode
-            for i in self._program.instructions
-            if i.opcode in APPROXIMATE and "approx" in i.tokens
-        }
+        used = inexact(self._program.instructions)
         notes = ["cycles are modelled"]
         if used:
-            notes.append(f"not bit-exact to hardware: {', '.join(sorted(used))} (.approx)")
+            notes.append(f"not bit-exact to hardware: {', '.join(used)}")
         return tuple(notes)
 
     def _place_memory(self, image: KernelImage, map_buffers: Sequence[int]) -> None:
@@ -325,7 +322,7 @@ def must_run_serially(program: Program, private_prefix: str) -> bool:
     return program.polls or any(
         i.opcode in ("atom", "red")
         and "shared" not in i.tokens
-        and (i.opcode == "atom" or i.tokens[-1] in ("f16", "f32", "f64"))
+        and (i.opcode == "atom" or is_floating(i.tokens[-1]))
         and not (private_prefix and _address_register(i).startswith(private_prefix))
         for i in program.instructions
     )

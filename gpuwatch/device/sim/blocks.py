@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from gpuwatch.device.sim.program import (
+    ALL_MEMBERS,
     BARRIER,
     CALL,
     CLOCKS,
@@ -12,6 +13,7 @@ from gpuwatch.device.sim.program import (
     Block,
     Program,
     entry_label,
+    member_mask,
     meets,
     read,
     symbol_name,
@@ -19,7 +21,7 @@ from gpuwatch.device.sim.program import (
 )
 from gpuwatch.errors import UserError
 from gpuwatch.ptx import isa
-from gpuwatch.ptx.model import Instruction
+from gpuwatch.ptx.model import Instruction, Operand, Register
 
 _ENDS = frozenset(["bra", "brx", "ret", "exit", "trap", CALL, RETURN, BARRIER])
 _NEVER_ON = frozenset(["bra", "brx", "ret", "exit", "trap", CALL, RETURN])
@@ -33,7 +35,7 @@ def cut(program: Program) -> None:
     leaders = {0, *program.labels.values()}
     leaders.update(k + 1 for k, i in enumerate(code) if i.opcode in _ENDS)
     joined = {k + 1 for k, i in enumerate(code) if not CLOCKS.isdisjoint(read(i))}
-    meeting = {k for k, i in enumerate(code) if meets(i)}
+    meeting = _meetings(code, leaders)
     joined = (joined | meeting) - leaders
     starts = sorted(k for k in leaders | joined if k < len(code))
     index = {start: k for k, start in enumerate(starts)} | {len(code): len(starts)}
@@ -44,6 +46,27 @@ def cut(program: Program) -> None:
     program.entry = index[program.labels.get(entry_label(""), 0)]
     _find_live(program)
     program.polls = _polls(program)
+
+
+def _meetings(code: Sequence[Instruction], leaders: Collection[int]) -> set[int]:
+    """Instructions at which lanes must wait for each other.
+
+    In straight code lanes that have met stay together, so the next meeting by the same mask
+    needs no wait.
+    """
+    found: set[int] = set()
+    together: Operand | None = None
+    for k, instruction in enumerate(code):
+        if k in leaders:
+            together = None
+        if meets(instruction):
+            mask = member_mask(instruction) or ALL_MEMBERS
+            if mask != together:
+                found.add(k)
+            together = mask
+        if isinstance(together, Register) and together.name in written(instruction):
+            together = None
+    return found
 
 
 def _successors(program: Program, end: int, index: dict[int, int]) -> tuple[int, ...]:

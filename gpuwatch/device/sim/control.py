@@ -30,7 +30,7 @@ from gpuwatch.device.sim.program import (
     symbol_name,
 )
 from gpuwatch.ptx import isa
-from gpuwatch.ptx.model import Instruction, Register
+from gpuwatch.ptx.model import Immediate, Instruction, Operand, Register
 
 COUNTERS = vector("i32")
 
@@ -268,30 +268,76 @@ def meet(e: Emitter, instruction: Instruction) -> None:
     Lanes whose members are all here, or have exited, go on; the others wait for them.
     """
     ir = e.ir
-    here = ir.compare("eq", "i32", ir.load(COUNTERS, "%counters"), splat("i32", waiting_here(e)))
-    here = ir.binary("or", "i1", here, ir.load(vector("i1"), "%mask"))
-    held = ir.load(COUNTERS, "%counters")
-    exited = ir.compare("uge", "i32", held, splat("i32", EXITED_PC))
-    present = ir.bits_of(ir.binary("or", "i1", here, exited))
-    absent = ir.broadcast("i32", ir.value(f"xor i32 {present}, -1"))
+    held, mask = ir.load(COUNTERS, "%counters"), ir.load(vector("i1"), "%mask")
     operand = member_mask(instruction)
-    members = splat("i32", -1) if operand is None else e.value(operand, "b32")
-    missing = ir.binary("and", "i32", members, absent)
-    complete = ir.compare("eq", "i32", missing, splat("i32", 0))
-    ready = ir.binary("and", "i1", here, complete)
-    waiting = ir.select(ready, "i32", splat("i32", e.block), splat("i32", waiting_here(e)))
-    ir.store(COUNTERS, ir.select(here, "i32", waiting, held), "%counters")
+    if operand is None or _names_all(operand):
+        _meet_all(e, held, mask)
+        return
+    members = e.value(operand, "b32")
+    arguments = [(COUNTERS, held), (vector("i1"), mask), (COUNTERS, members), ("i32", str(e.block))]
+    counters = ir.call(COUNTERS, "meet", arguments)
+    ready = ir.compare("eq", "i32", counters, splat("i32", e.block))
+    ir.store(COUNTERS, counters, "%counters")
     ir.store(vector("i1"), ready, "%mask")
+    some = ir.fresh("some")
     bits = ir.bits_of(ready)
-    some, part, none = ir.fresh("some"), ir.fresh("part"), ir.fresh("none")
-    ir.branch(ir.value(f"icmp eq i32 {bits}, 0"), none, some)
-    ir.label(none)
-    ir.jump("dispatch")
+    ir.branch(ir.value(f"icmp eq i32 {bits}, 0"), "dispatch", some)
     ir.label(some)
-    ir.branch(ir.value(f"icmp eq i32 {bits}, -1"), f"F{e.block}", part)
-    ir.label(part)
+    _go_together(e, bits)
+
+
+def _names_all(operand: Operand) -> bool:
+    return isinstance(operand, Immediate) and int(operand.value) & 0xFFFFFFFF == 0xFFFFFFFF
+
+
+def _meet_all(e: Emitter, held: str, mask: str) -> None:
+    ir = e.ir
+    waiting = splat("i32", waiting_here(e))
+    here = ir.binary("or", "i1", mask, ir.compare("eq", "i32", held, waiting))
+    exited = ir.compare("uge", "i32", held, splat("i32", EXITED_PC))
+    ir.store(COUNTERS, ir.select(here, "i32", waiting, held), "%counters")
+    ir.store(vector("i1"), here, "%mask")
+    present = ir.bits_of(ir.binary("or", "i1", here, exited))
+    all_here = ir.fresh("here")
+    ir.branch(ir.value(f"icmp eq i32 {present}, -1"), all_here, "dispatch")
+    ir.label(all_here)
+    _go_together(e, ir.bits_of(here))
+
+
+def _go_together(e: Emitter, bits: str) -> None:
+    """On with the `F` copy when all 32 lanes are here."""
+    part = e.ir.fresh("part")
+    e.ir.branch(e.ir.value(f"icmp eq i32 {bits}, -1"), f"F{e.block}", part)
+    e.ir.label(part)
 
 
 def waiting_here(e: Emitter) -> int:
     """The program counter of lanes that wait at the head of the block."""
     return MEETING_PC + e.block
+
+
+FUNCTIONS = f"""
+define internal <32 x i32> @meet(<32 x i32> %counters, <32 x i1> %mask, <32 x i32> %members,
+                                 i32 %block) noinline nounwind {{
+  %waiting.counter = add i32 %block, {MEETING_PC}
+  %w.first = insertelement <32 x i32> poison, i32 %waiting.counter, i32 0
+  %waiting = shufflevector <32 x i32> %w.first, <32 x i32> poison, <32 x i32> zeroinitializer
+  %b.first = insertelement <32 x i32> poison, i32 %block, i32 0
+  %going = shufflevector <32 x i32> %b.first, <32 x i32> poison, <32 x i32> zeroinitializer
+  %waits = icmp eq <32 x i32> %counters, %waiting
+  %here = or <32 x i1> %mask, %waits
+  %exited = icmp uge <32 x i32> %counters, splat (i32 {EXITED_PC})
+  %present = or <32 x i1> %here, %exited
+  %bits = bitcast <32 x i1> %present to i32
+  %absent.bits = xor i32 %bits, -1
+  %a.first = insertelement <32 x i32> poison, i32 %absent.bits, i32 0
+  %absent = shufflevector <32 x i32> %a.first, <32 x i32> poison, <32 x i32> zeroinitializer
+  %missing = and <32 x i32> %members, %absent
+  %complete = icmp eq <32 x i32> %missing, zeroinitializer
+  %own = select <32 x i1> %complete, <32 x i32> %going, <32 x i32> %waiting
+  %result = select <32 x i1> %here, <32 x i32> %own, <32 x i32> %counters
+  ret <32 x i32> %result
+}}
+"""
+"""The program counters of a warp that has come to a meeting: of the lanes that are here, those
+whose members have all come get the block's own, the others wait."""

@@ -21,6 +21,8 @@ CALL, RETURN, BARRIER, REDUCED, STACK, PRINT, ASSERT = (
 RETURN_POINT = "%return:"
 """The register in which a call says where to return to."""
 _FIRST_IS_SOURCE = frozenset([CALL, RETURN, BARRIER, STACK, ASSERT])
+ALL_MEMBERS = Immediate("-1", -1)
+"""The mask of all lanes."""
 _MASK_LAST = frozenset(["shfl", "vote", "match", "redux", "elect", "bar"])
 
 

@@ -206,33 +206,3 @@ def index_of(layout: MapLayout, place: MapPlace, slots: NDArray[np.int64]) -> ND
     size = per_block.get(map_.level, 1)
     index: NDArray[np.int64] = slots // size * map_.sample * size + slots % size
     return index
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a map takes of a launch's memory, in bytes. Of a dynamic map, `records` is not known
-    before it has been counted, and 0."""
-
-    map: Map
-    slots: int
-    records: int
-    counts: int
-
-    @property
-    def bytes(self) -> int:
-        return self.records + self.counts
-
-
-def estimate(
-    maps: Sequence[Map], grid: Dim3, block: Dim3, *, sm_count: int = 1, sites: int = 1
-) -> tuple[Estimate, ...]:
-    """The memory that maps take, before anything is woven; `sites` is how many instructions the
-    probes are at. Raises UserError for negative dimensions."""
-    shape = _shape(grid, block, sm_count, sites)
-    found = []
-    for map_ in maps:
-        slots = shape.slots(map_)
-        records = 0 if map_.dynamic else slots * map_.slot_bytes
-        per_slot = COUNT_BYTES + (OFFSET_BYTES if map_.dynamic else 0)
-        found.append(Estimate(map_, slots, records, slots * per_slot))
-    return tuple(found)

@@ -87,6 +87,7 @@ class Sites:
         ]  # fmt: skip
         _run(front, scenes[: len(stop.before)], None)
         _run(back, scenes[len(stop.before) :], earlier)
+        names.labels_given = first  # every place has labels of its own
         return _Stencil([*front.lines, *earlier.lines], back.lines, names.labels, first)
 
 

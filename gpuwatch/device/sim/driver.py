@@ -4,6 +4,8 @@ A round resumes each warp that can go on until it waits, pauses or ends. When al
 barrier their cycle counters become the largest one plus the barrier's cost. A block in which
 nothing but polling has happened for some rounds is put aside, and the next one is begun: it may
 be what the first waits for. Blocks put aside get their turns when all of the wave have begun.
+
+The driver is not optimized: nearly all time goes to the warps, and compiling it would take longer.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ def _begin_block(warp_bytes: int) -> str:
     """Sets up the block with index %index of the wave in a slot."""
     return (
         "define internal void @begin_block(ptr %launch, ptr %worker, ptr %shared, ptr %warps, "
-        "ptr %slot, i64 %index) nounwind {\nentry:\n"
+        "ptr %slot, i64 %index) noinline optnone nounwind {\nentry:\n"
         + _field("grid.x", LaunchField.GRID, "i32")
         + _field("grid.y", LaunchField.GRID + 4, "i32")
         + _field("first", LaunchField.FIRST_BLOCK, "i64")
@@ -184,7 +186,7 @@ def _run_block(warp_bytes: int, *, one_barrier: bool) -> str:
     release = (_RELEASE_ALL if one_barrier else _RECHECK).format(**values)
     return (
         "define internal i32 @run_block(ptr %launch, ptr %parameters, ptr %worker, ptr %shared, "
-        "ptr %local, ptr %warps, ptr %slot) nounwind {\nentry:\n"
+        "ptr %local, ptr %warps, ptr %slot) noinline optnone nounwind {\nentry:\n"
         + _field("warp.count", LaunchField.WARPS, "i32")
         + _field("threads", LaunchField.THREADS, "i32")
         + _field("barrier", LaunchField.BARRIER_CYCLES, "i64")
@@ -301,7 +303,7 @@ faulted:
 
 _WAVE = (
     f"define void @{ENTRY}(ptr %launch, ptr %parameters, ptr %worker, ptr %shared, ptr %local, "
-    "ptr %warps, ptr %slots) nounwind {\nentry:\n"
+    "ptr %warps, ptr %slots) noinline optnone nounwind {\nentry:\n"
     + _field("count", LaunchField.BLOCK_COUNT, "i64")
     + _field("shared.stride", LaunchField.SHARED_STRIDE, "i64")
     + _field("local.stride", LaunchField.LOCAL_STRIDE, "i64")

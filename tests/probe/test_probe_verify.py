@@ -330,3 +330,13 @@ def test_folders_are_found_by_name() -> None:
     assert (folder("probes") / "block_sched.py").is_file()
     with pytest.raises(UserError, match="not installed"):
         folder("nothing of this name")
+
+
+def test_examples_of_the_readme_are_sound() -> None:
+    text = (folder("probes") / "README.md").read_text()
+    imports = "import gpuwatch.language as gl\nfrom gpuwatch import Map, probe\n"
+    examples = [part.partition("\n```")[0] for part in text.split("```python\n")[1:]]
+    assert len(examples) == 2
+    for example in examples:
+        given = example if "import" in example else imports + example
+        verify(parse_python(given, "example.py"))

@@ -14,6 +14,9 @@ LINKAGES = frozenset({".visible", ".extern", ".weak", ".common"})
 _NAMING = frozenset({".branchtargets", ".calltargets", ".alias"})
 _TRIVIA = re.compile(TRIVIA_PATTERN, re.ASCII)
 _WORD = re.compile(r"[%$A-Za-z_][\w$]*", re.ASCII)
+_PLAIN_INITIAL = re.compile(
+    rf"{TRIVIA_PATTERN}*+(\{{[\w\s,.()$%+-]*+\}}|[\w.]++)(?={TRIVIA_PATTERN}*+[;,])", re.ASCII
+)
 _VECTORS = frozenset({".v2", ".v4", ".v8"})
 
 
@@ -104,13 +107,21 @@ class DeclarationReader:
         end = cursor.position
         initial = ""
         if cursor.take("="):
-            first = cursor.peek().start
-            end = self._skip_to(",", ";")
+            first, end = self._initial()
             initial = cursor.text[first:end]
         count = math.prod(dims)
         if count == 0 and initial:
             count = initial.count(",") + 1
         return Variable(start, end, space, kind, token.text, align, count, initial, linkage, dims)
+
+    def _initial(self) -> tuple[int, int]:
+        """Start and end of an initial value; long lists of numbers are taken in one step."""
+        cursor = self._cursor
+        match = _PLAIN_INITIAL.match(cursor.text, cursor.position)
+        if match is not None:
+            cursor.seek(match.end(1))
+            return match.span(1)
+        return cursor.peek().start, self._skip_to(",", ";")
 
     def _dims(self) -> tuple[int, ...]:
         """dims = { "[" [ integer ] "]" }; an empty one is 0."""

@@ -75,7 +75,7 @@ def generate(module: Module, program: Program, symbols: Mapping[str, int]) -> st
     epilogue(e)
     text = "\n".join([SIGNATURE, *head, *body, *e.ir.lines, "}"])
     declarations = "\n".join(sorted(e.ir.declarations | DECLARATIONS))
-    attributes = 'attributes #0 = { nounwind "prefer-vector-width"="512" }'
+    attributes = 'attributes #0 = { noinline nounwind "prefer-vector-width"="512" }'
     weights = '!0 = !{!"branch_weights", i32 100000, i32 1}'
     helpers = "\n".join(e.ir.functions.values())
     used = [] if program.one_barrier else [barriers.FUNCTIONS]

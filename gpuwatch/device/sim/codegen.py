@@ -30,6 +30,7 @@ from gpuwatch.device.sim import (
 )
 from gpuwatch.device.sim.driver import driver
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, special_registers
+from gpuwatch.device.sim.faults import source_line
 from gpuwatch.device.sim.frame import epilogue, prologue, warp_bytes
 from gpuwatch.device.sim.layout import LaunchField
 from gpuwatch.device.sim.program import Program, location
@@ -136,8 +137,8 @@ def _account(e: Emitter, index: int, count: int) -> None:
 def _unsupported(module: Module, problems: list[tuple[Instruction, str]]) -> UserError:
     places: list[Location] = [location(module, instruction) for instruction, _ in problems]
     detail = "\n".join(
-        f"  line {place.line}: {place.text.strip()}  ({reason})"
-        for place, (_, reason) in zip(places, problems, strict=True)
+        f"  line {place.line}: {place.text.strip()}  ({reason}{_source(module, instruction)})"
+        for place, (instruction, reason) in zip(places, problems, strict=True)
     )
     count = len(problems)
     return UserError(
@@ -146,3 +147,7 @@ def _unsupported(module: Module, problems: list[tuple[Instruction, str]]) -> Use
         detail=detail,
         hint="run this kernel on a GPU (--device cuda)",
     )
+
+
+def _source(module: Module, instruction: Instruction) -> str:
+    return f"; {source_line(module, instruction)}" if instruction.line else ""

@@ -22,7 +22,7 @@ from gpuwatch.device.sim.layout import (
 
 ENTRY = "run_wave"
 _ENDED, _PUT_ASIDE, _FAULTED = 0, 1, 2
-_IDLE_ROUNDS = 4
+_IDLE_ROUNDS = 2
 """Rounds without progress after which a block is put aside."""
 
 

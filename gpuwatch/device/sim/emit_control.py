@@ -29,7 +29,7 @@ def _unknown_call(_: Emitter, instruction: Instruction) -> None:
 
 def _warp_barrier(_: Emitter, instruction: Instruction) -> None:
     if "warp" not in instruction.tokens:
-        raise UnsupportedError("barrier of a cluster")
+        raise UnsupportedError("barrier of a cluster: a block runs alone here")
 
 
 def _stack(e: Emitter, instruction: Instruction) -> None:

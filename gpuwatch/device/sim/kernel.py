@@ -21,44 +21,19 @@ from gpuwatch.device.sim.emit_float import is_floating
 from gpuwatch.device.sim.exactness import inexact
 from gpuwatch.device.sim.faults import Fault, Scene, describe
 from gpuwatch.device.sim.frame import local_stride, warp_bytes
-from gpuwatch.device.sim.layout import BlockField, FaultKind, LaunchField, WorkerField
+from gpuwatch.device.sim.layout import FaultKind, LaunchField, WorkerField
 from gpuwatch.device.sim.linking import build_program, code_addresses
 from gpuwatch.device.sim.occupancy import resident_blocks, resident_warps
 from gpuwatch.device.sim.profiles import Profile
-from gpuwatch.device.sim.program import Program, align_up
+from gpuwatch.device.sim.program import Program, align_up, read
 from gpuwatch.device.sim.schedule import BlockScheduler, kernel_cycles
 from gpuwatch.device.sim.standing import standing
+from gpuwatch.device.sim.workers import Worker, aligned
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Launch
 from gpuwatch.ptx.model import Address, Function, Instruction, Module, Register
 
-_ALIGN = 64
 _Run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)
-
-
-class _Worker:
-    """The memory of one host thread: its state, and shared and local memory, suspended warps and
-    state of each block in flight."""
-
-    def __init__(self, strides: Sequence[int], slots: int) -> None:
-        """`strides` are the bytes of shared and local memory and of the warps of one block."""
-        sizes = [WorkerField.BYTES, *(s * slots for s in (*strides, BlockField.BYTES))]
-        self.parts = [aligned(size) for size in sizes]
-
-    def reset(self) -> None:
-        self.parts[0][:] = 0
-        self.parts[0][WorkerField.FAULT :][:4].view(np.int32)[0] = -1
-
-    def read(self, kind: type[np.generic], field: int, count: int = 1) -> list[int]:
-        size = np.dtype(kind).itemsize * count
-        return [int(v) for v in self.parts[0][field : field + size].view(kind)]
-
-
-def aligned(size: int) -> NDArray[np.uint8]:
-    """Zeroed bytes at a 64-byte boundary."""
-    raw = np.zeros(size + _ALIGN, np.uint8)
-    start = -raw.ctypes.data % _ALIGN
-    return raw[start : start + size]
 
 
 def find_entry(module: Module, name: str) -> Function:
@@ -110,10 +85,11 @@ class SimKernel:
         self._strides = strides = [align_up(size, 64) for size in (shared, local, suspended)]
         count = 1 if must_run_serially(self._program, image.block_private_prefix) else threads
         resident = profile.sm_count * self._residency.blocks
+        _refuse_clusters(launch, self._program)
         if launch.cooperative and launch.blocks > resident:
             raise _too_many_blocks(launch, profile, self._residency.blocks)
         slots = min(launch.blocks, resident) if self._program.polls else 1
-        self._workers = [_Worker(strides, slots) for _ in range(count)]
+        self._workers = [Worker(strides, slots) for _ in range(count)]
         self._pool = ThreadPoolExecutor(count)
         self._fill_launch(shared, strides)
 
@@ -256,7 +232,7 @@ class SimKernel:
         scheduler.finish(durations)
         return int(starts.size)
 
-    def _work(self, worker: _Worker) -> None:
+    def _work(self, worker: Worker) -> None:
         launch = self._block.ctypes.data
         parts = (part.ctypes.data for part in worker.parts)
         self._run(launch, self._parameters.ctypes.data, *parts)
@@ -272,7 +248,7 @@ class SimKernel:
             fault = min(faults, key=lambda f: (f.block, f.warp))
             raise describe(fault, Scene(self._module, program, launch, self._arena, limits))
 
-    def _fault_of(self, worker: _Worker) -> Fault | None:
+    def _fault_of(self, worker: Worker) -> Fault | None:
         (place,) = worker.read(np.int32, WorkerField.FAULT)
         if place < 0:
             return None
@@ -302,6 +278,19 @@ class SimKernel:
 
     def close(self) -> None:
         self._pool.shutdown()
+
+
+def _refuse_clusters(launch: Launch, program: Program) -> None:
+    """Raises UserError where blocks of a cluster of several would ask who they are."""
+    if launch.cluster is None or launch.cluster == (1, 1, 1):
+        return
+    if any("cluster" in name for i in program.instructions for name in read(i)):
+        extent = " x ".join(map(str, launch.cluster))
+        raise UserError(
+            f"the simulator runs no clusters of several blocks: {launch.kernel} asks for "
+            f"{extent} and reads its place in the cluster",
+            hint="run this kernel on a GPU (--device cuda)",
+        )
 
 
 def _too_many_blocks(launch: Launch, profile: Profile, resident: int) -> UserError:

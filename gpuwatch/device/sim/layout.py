@@ -142,5 +142,5 @@ EXITED_PC = 1 << 24
 
 PLAIN_QUANTUM = 1 << 20
 """Cycles that a warp runs between two looks at whether the host wants to stop."""
-POLLING_QUANTUM = 2048
+POLLING_QUANTUM = 1024
 """Cycles that lanes run before others get their turn, in kernels with loops that poll."""

@@ -218,7 +218,9 @@ def clip(f: Format, bits: int) -> int:
 
 def integral(f: Format, bits: int, mode: str) -> int:
     """The nearest integral number."""
-    if is_nan(f, bits) or is_infinite(f, bits):
+    if is_nan(f, bits):
+        return f.nan
+    if is_infinite(f, bits):
         return bits
     return encode(f, Fraction(rounded(value_of(f, bits), mode)), zero_sign=bits & f.sign)
 

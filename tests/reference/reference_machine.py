@@ -195,6 +195,8 @@ class _Thread:
     def write(self, operand: Operand, value: int, kind: str) -> None:
         """Cuts a result to its type, then extends it to the register by the type's sign."""
         assert isinstance(operand, Register)
+        if operand.name == "_":
+            return
         width = WIDTHS[kind]
         value &= (1 << width) - 1
         if kind.startswith("s"):

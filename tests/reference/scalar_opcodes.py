@@ -87,6 +87,11 @@ def _float_extreme(form: Form, f: bf.Format, a: int, b: int) -> int:
     return result | signs if form.has("xorsign") and not bf.is_nan(f, result) else result
 
 
+def _sign_changed(f: bf.Format, before: int, after: int) -> int:
+    """Of numbers the pattern; a NaN of 32 or 64 bits is computed anew."""
+    return f.nan if f.width > 16 and bf.is_nan(f, before) else after
+
+
 _FLOAT: dict[str, Callable[..., int]] = {
     "add": _rounding(bf.add),
     "sub": _rounding(lambda f, a, b, mode: bf.add(f, a, b ^ f.sign, mode)),
@@ -96,8 +101,8 @@ _FLOAT: dict[str, Callable[..., int]] = {
     "div": _rounding(bf.div),
     "sqrt": _rounding(bf.sqrt),
     "rcp": _rounding(lambda f, a, mode: bf.div(f, f.one, a, mode)),
-    "neg": _floating(lambda _, f, a: a ^ f.sign),
-    "abs": _floating(lambda _, f, a: a & ~f.sign),
+    "neg": _floating(lambda _, f, a: _sign_changed(f, a, a ^ f.sign)),
+    "abs": _floating(lambda _, f, a: _sign_changed(f, a, a & ~f.sign)),
     "copysign": _floating(lambda _, f, a, b: (a & f.sign) | bf.magnitude(f, b)),
     "min": _floating(_float_extreme),
     "max": _floating(_float_extreme),

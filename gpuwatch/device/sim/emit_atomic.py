@@ -11,11 +11,12 @@ from collections.abc import Callable
 from functools import partial
 
 from gpuwatch.device.sim.access import Access, effective_address, space_of
-from gpuwatch.device.sim.emit_float import canonical, flush
+from gpuwatch.device.sim.emit_float import flush
 from gpuwatch.device.sim.emit_formats import NARROW, PACKED, join, narrow, split, widen
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, type_of
 from gpuwatch.device.sim.ir import BITS, MASK_ALL, SCALAR, splat, vector
 from gpuwatch.device.sim.layout import ARENA_BASE, LaunchField
+from gpuwatch.device.sim.nans import canonical
 from gpuwatch.ptx.model import Instruction, Operand, Vector
 
 _INTEGER = {
@@ -164,7 +165,7 @@ def _updated(e: Emitter, name: str, kind: str, values: list[str], flushed: str) 
         return narrow(e, kind, result)
     if kind == "f32":
         result = _flushed_if(e, flushed, result)
-    return canonical(e, result, work)
+    return canonical(e.ir, result, work)
 
 
 def _flushed_if(e: Emitter, flushed: str, value: str) -> str:

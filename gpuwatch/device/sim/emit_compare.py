@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpuwatch.device.sim.emit_float import SMALLEST_NORMAL, flush, is_floating, work_type
-from gpuwatch.device.sim.emit_formats import NARROW, PACKED, join, narrow, number, split, widen
+from gpuwatch.device.sim.emit_formats import NARROW, PACKED, join, narrow, split, widen
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, type_of
-from gpuwatch.device.sim.ir import SCALAR, splat
+from gpuwatch.device.sim.ir import SCALAR, number, splat
 from gpuwatch.ptx.model import Instruction, Pair
 
 Emit = Callable[[Emitter, Instruction], None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpuwatch.device.sim.emit_float import clip, flush, is_floating, saturate
+from gpuwatch.device.sim.emit_float import clip, flush, is_floating, saturate, write
 from gpuwatch.device.sim.emit_formats import (
     NARROW,
     PACKED,
@@ -34,7 +34,7 @@ def _cvt(e: Emitter, instruction: Instruction) -> None:
     if target not in PACKED:
         if len(given) != 1 or source in PACKED:
             raise UnsupportedError("this conversion")
-        e.write(operands[0], _one(e, tokens, target, source, given[0]), target)
+        write(e, instruction, _one(e, tokens, target, source, given[0]), target)
         return
     if source in PACKED:
         given = split(e, source, given[0])[::-1]

@@ -12,7 +12,6 @@ from gpuwatch.device.sim.emit_formats import (
     PACKED,
     join,
     narrow,
-    number,
     odd_from_double,
     odd_sum,
     split,
@@ -20,8 +19,9 @@ from gpuwatch.device.sim.emit_formats import (
 )
 from gpuwatch.device.sim.emit_rounding import directed, mode_of
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, type_of
-from gpuwatch.device.sim.ir import BITS, SCALAR, WARP, splat
-from gpuwatch.ptx.model import Instruction
+from gpuwatch.device.sim.ir import BITS, SCALAR, WARP, number, splat
+from gpuwatch.device.sim.nans import canonical
+from gpuwatch.ptx.model import Instruction, Register
 
 Emit = Callable[[Emitter, Instruction], None]
 Compute = Callable[[Emitter, Instruction, str, list[str]], str]
@@ -29,7 +29,6 @@ Compute = Callable[[Emitter, Instruction, str, list[str]], str]
 
 FLOATING = frozenset(("f16", "bf16", "f32", "f64", "f16x2", "bf16x2"))
 SMALLEST_NORMAL = {"float": 0x00800000, "half": 0x0400, "double": 1 << 52}
-CANONICAL_NAN = {"half": 0x7FFF, "float": 0x7FFFFFFF, "double": 0xFFF8000000000000}
 _ONE = {"half": 0x3C00, "float": 0x3F800000, "double": 0x3FF0000000000000}
 
 
@@ -47,12 +46,6 @@ def flush(e: Emitter, value: str, scalar: str = "float") -> str:
     small = ir.compare("ult", integer, size, splat(integer, SMALLEST_NORMAL[scalar]))
     sign = ir.binary("and", integer, bits, splat(integer, -sign_bit))
     return ir.cast("bitcast", integer, ir.select(small, integer, sign, bits), scalar)
-
-
-def canonical(e: Emitter, value: str, scalar: str) -> str:
-    """Every NaN becomes the one that the GPU's arithmetic gives."""
-    unordered = e.ir.compare("uno", scalar, value, value)
-    return e.ir.select(unordered, scalar, number(scalar, CANONICAL_NAN[scalar]), value)
 
 
 def saturate(e: Emitter, value: str, scalar: str) -> str:
@@ -89,9 +82,17 @@ def _simple(compute: Compute) -> Emit:
         result = elements(
             e, instruction, kind, lambda element, v: _element(e, instruction, compute, element, v)
         )
-        e.write(instruction.operands[0], result, kind)
+        write(e, instruction, result, kind)
 
     return emit
+
+
+def write(e: Emitter, instruction: Instruction, result: str, kind: str) -> None:
+    """Writes a computed number, NaN put right where the register needs it."""
+    target = instruction.operands[0]
+    if kind in ("f32", "f64") and isinstance(target, Register) and target.name in e.nans.at_write:
+        result = canonical(e.ir, result, SCALAR[kind])
+    e.write(target, result, kind)
 
 
 def _element(
@@ -190,7 +191,7 @@ def extreme(name: str) -> Emit:
             result = e.ir.intrinsic(name + suffix, scalar, result, other)
         if "xorsign" in tokens:
             result = _with_sign_of_product(e, scalar, result, signs)
-        return canonical(e, result, scalar)
+        return canonical(e.ir, result, scalar)
 
     return _simple(compute)
 

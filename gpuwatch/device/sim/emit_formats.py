@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuwatch.device.sim.emitter import Emitter
-from gpuwatch.device.sim.ir import BITS, SCALAR, WARP, splat
+from gpuwatch.device.sim.ir import BITS, SCALAR, number, splat
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,6 @@ TF32_DROPPED = 13
 _INFINITY = 0x7F800000
 _SIGN = -(1 << 31)
 _MAGNITUDE = (1 << 31) - 1
-
-
-def number(scalar: str, bits: int) -> str:
-    """A constant vector of a floating type from its bit pattern."""
-    width = BITS[scalar]
-    bits -= (bits >> (width - 1)) << width
-    return f"bitcast (<{WARP} x i{width}> splat (i{width} {bits}) to <{WARP} x {scalar}>)"
 
 
 def split(e: Emitter, kind: str, value: str) -> list[str]:

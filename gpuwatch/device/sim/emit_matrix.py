@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpuwatch.device.sim.emit_bits import field
-from gpuwatch.device.sim.emit_float import canonical
 from gpuwatch.device.sim.emit_formats import NARROW, join, narrow, split, widen
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError
 from gpuwatch.device.sim.fragments import (
@@ -25,6 +24,7 @@ from gpuwatch.device.sim.fragments import (
     shape_of,
 )
 from gpuwatch.device.sim.ir import SCALAR, WARP, Builder, splat, vector
+from gpuwatch.device.sim.nans import canonical
 from gpuwatch.ptx.model import Instruction, Operand, Vector
 
 _SUPPORTED = frozenset(
@@ -254,7 +254,7 @@ def _finished(e: Emitter, product: Product, totals: list[str]) -> list[str]:
             for t in totals
         ]
         return [e.ir.cast("trunc", "i64", t, "i32") for t in limited]
-    return [canonical(e, t, "float") for t in totals] if product.d == "f32" else totals
+    return [canonical(e.ir, t, "float") for t in totals] if product.d == "f32" else totals
 
 
 def matrix_fragment(shape: Shape, which: str, kind: str) -> Fragment:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from gpuwatch.device.sim.ir import BITS, SCALAR, SUFFIX, WARP, Builder, splat, vector
 from gpuwatch.device.sim.layout import LaunchField
+from gpuwatch.device.sim.nans import canonical, is_blind, nans_of
 from gpuwatch.device.sim.program import Program
 from gpuwatch.ptx.model import Immediate, Instruction, Negated, Operand, Register, Symbol
 
@@ -27,12 +28,15 @@ class Emitter:
         self.position = 0
         """Index of the instruction being emitted."""
         self.guard: str | None = None
+        self.nans = nans_of(program)
+        self._blind = False
         self.specials: Mapping[str, Callable[[Emitter], tuple[str, str]]] = {}
         """Special registers: what emits (LLVM scalar type, vector value)."""
 
     def begin(self, instruction: Instruction) -> None:
         """Reads the guard of the next instruction."""
         self.guard = None
+        self._blind = is_blind(instruction)
         if instruction.guard is not None:
             self.guard = self.value(Register(instruction.guard.register), "pred")
             if instruction.guard.negated:
@@ -70,6 +74,10 @@ class Emitter:
         if operand.name in self.program.registers:
             held = self.scalar_of(operand.name)
             loaded = self.ir.load(vector(held), register_slot(operand.name))
+            computed = self.nans.at_read.get(operand.name)
+            if computed and not (self._blind and kind == computed):
+                loaded = self.resize(loaded, held, SCALAR[computed])
+                loaded, held = canonical(self.ir, loaded, SCALAR[computed]), SCALAR[computed]
             return self.resize(loaded, held, SCALAR[kind])
         if operand.name not in self.specials:
             raise UnsupportedError(f"register {operand.name}")

@@ -39,6 +39,13 @@ def constants(scalar: str, values: Iterable[int]) -> str:
     return "<" + ", ".join(f"{scalar} {value}" for value in values) + ">"
 
 
+def number(scalar: str, bits: int) -> str:
+    """A constant vector of a floating type from its bit pattern."""
+    width = BITS[scalar]
+    bits -= (bits >> (width - 1)) << width
+    return f"bitcast (<{WARP} x i{width}> splat (i{width} {bits}) to <{WARP} x {scalar}>)"
+
+
 class Builder:
     """Collects the lines of one function and the declarations it needs."""
 

@@ -12,7 +12,8 @@ from gpuwatch.instrument.edits import Edits
 from gpuwatch.instrument.positions import Found
 from gpuwatch.instrument.registers import Declared
 from gpuwatch.instrument.scene import Scene, Shared
-from gpuwatch.instrument.sites import Sites, Stop
+from gpuwatch.instrument.sites import Sites, Stop, Where
+from gpuwatch.instrument.source_lines import SourceLines
 from gpuwatch.instrument.subject_reader import SubjectReader
 from gpuwatch.probe.model import Probe
 from gpuwatch.ptx.model import (
@@ -47,6 +48,7 @@ class Body:
         shared: Shared,
         temporaries: Temporaries,
         sites: Sites,
+        file: int,
     ) -> None:
         self._module = module
         self._function = function
@@ -58,16 +60,17 @@ class Body:
         self._blocks: list[tuple[int, bool, str]] = []
         self._line = 1
         self._counted = 0
+        self._file = file
+        self._source = SourceLines(file)
         self.first = next((s for s in self._statements if not isinstance(s, _LEADING)), None)
 
     def scene(self, probe: Probe, statement: Statement | None) -> Scene:
         """A scene at a statement (None: the body's end) for a probe that is not about it."""
         instruction = statement if isinstance(statement, Instruction) else None
         opcode = ".".join(instruction.tokens) if instruction else ""
-        line = self._line_of(statement.start if statement else self._function.body_end)
-        source = instruction.line if instruction else 0
-        number = self._sites.add(probe, opcode, line, source, self._name)
-        return Scene(self._shared, probe, number, line=line)
+        where = self._where(statement)
+        number = self._sites.add(probe, opcode, where)
+        return Scene(self._shared, probe, number, line=where.line)
 
     def weave(
         self,
@@ -87,6 +90,8 @@ class Body:
             leaves = False
             if type(statement) is Instruction:
                 leaves = statement.tokens[0] in exiting
+            elif type(statement) is Loc:
+                self._source.see(statement)
             elif type(statement) in _SEEN:
                 declared.see(statement)
             if leaves or index in stops:
@@ -129,9 +134,8 @@ class Body:
         instruction = statement if isinstance(statement, Instruction) else None
         before = after = ""
         if stop:
-            before, after = self._sites.weave(
-                stop, reader, instruction, self._line_of(offset), self._name
-            )
+            where = self._where(statement)
+            before, after = self._sites.weave(stop, reader, instruction, where)
         self._blocks.append((offset, False, before))
         if ending:
             leaving, staying = self._leave(instruction, ending)
@@ -153,6 +157,15 @@ class Body:
         code.emit(f"@{'' if guard.negated else '!'}{guard.register} bra \t{stay}")
         exits.leave(code, scenes, self._shared.buffers.departed)
         return "\n".join(code.lines), f"{stay}:"
+
+    def _where(self, statement: Statement | None) -> Where:
+        line = self._line_of(statement.start if statement else self._function.body_end)
+        lines = self._source.lines
+        if lines or not isinstance(statement, Instruction):
+            return Where(line, lines[0] if lines else 0, "", self._name)
+        own = statement.file == self._file
+        file = "" if own else self._module.files.get(statement.file, "")
+        return Where(line, statement.line, file, self._name)
 
     def _line_of(self, offset: int) -> int:
         """The line that an offset is on; offsets come in order but for the first statement's."""

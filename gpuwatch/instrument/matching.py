@@ -10,6 +10,7 @@ from gpuwatch.instrument import positions
 from gpuwatch.instrument.functions import movable
 from gpuwatch.instrument.model import LeftOut
 from gpuwatch.instrument.positions import KERNEL, Found
+from gpuwatch.instrument.source_lines import main_file
 from gpuwatch.instrument.unmatched import unmatched
 from gpuwatch.probe.model import Program
 from gpuwatch.ptx.model import Function
@@ -37,7 +38,7 @@ def match(program: Program, functions: Sequence[Function]) -> Matched:
     Raises UserError when no position matches anything but that of probes at the kernel's begin
     and end; one among others that does not is told in the notes.
     """
-    file = positions.main_file(functions[0])
+    file = main_file(functions[0])
     matched = Matched({one.name: {} for one in functions}, movable(program))
     for number, probe in enumerate(program.probes):
         if probe.position == KERNEL:

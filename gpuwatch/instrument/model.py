@@ -25,6 +25,9 @@ class Site:
     function: str = ""
     """The device function that it lies in; "" in the kernel itself."""
     before: bool = True
+    source_file: str = ""
+    """The file that `source_line` is in; "" for the kernel's own, in which a line counts as the
+    innermost one that the code was inlined into."""
 
 
 @dataclass(frozen=True, slots=True)

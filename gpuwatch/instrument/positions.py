@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from gpuwatch.instrument.source_lines import SourceLines
 from gpuwatch.ptx import isa
 from gpuwatch.ptx.model import Directive, Function, Instruction, Label, Loc, Statement
 
@@ -66,11 +67,6 @@ def label_of(position: str) -> str:
 def line_of(position: str) -> int:
     """The source line that a position names, 0 for positions of other kinds."""
     return int(position[len(_LINE) :]) if position.startswith(_LINE) else 0
-
-
-def main_file(function: Function) -> int:
-    """Index of the kernel's source file; 0 when it has no line information."""
-    return next((one.file for one in function.body or () if isinstance(one, Loc)), 0)
 
 
 def find(position: str, before: bool, function: Function, file: int) -> Found:
@@ -154,11 +150,13 @@ def _behind_labels(body: Sequence[Statement], name: str) -> Iterator[int]:
 
 def _runs(body: Sequence[Statement], line: int, file: int) -> Iterator[tuple[int, int]]:
     """First and last index of each run of a line."""
+    lines = SourceLines(file)
     inside, first, last = False, -1, -1
     for index, one in enumerate(body):
         ends = False
         if isinstance(one, Loc):
-            inside = _belongs(one, line, file)
+            lines.see(one)
+            inside = line in lines.lines
         elif isinstance(one, Instruction) and inside:
             first = index if first < 0 else first
             last = index
@@ -170,13 +168,6 @@ def _runs(body: Sequence[Statement], line: int, file: int) -> Iterator[tuple[int
             first = -1
     if first >= 0:
         yield first, last
-
-
-def _belongs(loc: Loc, line: int, file: int) -> bool:
-    places = [(loc.file, loc.line)]
-    if loc.inlined_at:
-        places.append(loc.inlined_at[:2])
-    return (file, line) in places
 
 
 def _edge(body: Sequence[Statement], run: tuple[int, int], before: bool) -> Place:

@@ -33,6 +33,16 @@ class Stop:
     after: list[tuple[int, bool]] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A place of the PTX: line of its text, of the source, and "" or the called function."""
+
+    line: int
+    source_line: int
+    source_file: str
+    function: str
+
+
 class Sites:
     """Lowers the probes of stops and numbers their sites."""
 
@@ -44,34 +54,30 @@ class Sites:
         self._stencils: dict[tuple[object, ...], _Stencil] = {}
         self.all: list[Site] = []
 
-    def add(self, probe: Probe, opcode: str, line: int, source_line: int, function: str) -> str:
+    def add(self, probe: Probe, opcode: str, where: Where) -> str:
         """Note one more site; its number as text."""
         number = len(self.all)
-        self.all.append(Site(number, probe.name, opcode, line, source_line, function, probe.before))
+        self.all.append(
+            Site(number, probe.name, opcode, where.line, where.source_line, where.function,
+                 probe.before, where.source_file)
+        )  # fmt: skip
         return str(number)
 
     def weave(
-        self,
-        stop: Stop,
-        reader: SubjectReader,
-        instruction: Instruction | None,
-        line: int,
-        function: str,
+        self, stop: Stop, reader: SubjectReader, instruction: Instruction | None, where: Where
     ) -> tuple[str, str]:
-        """The code to put in front of a statement and behind it; `line` is the PTX line."""
+        """The code to put in front of a statement and behind it."""
         numbers = [*stop.before, *stop.after]
         needed = frozenset[str]().union(*[self._needed[n] for n, about in numbers if about])
         subject = reader.read(instruction, needed, bool(stop.after)) if instruction else None
         key = (tuple(stop.before), tuple(stop.after), subject.key() if subject else None)
         stencil = self._stencils.get(key)
         if stencil is None:
-            stencil = self._stencils[key] = self._lower(stop, subject, line)
+            stencil = self._stencils[key] = self._lower(stop, subject, where.line)
         texts = subject.texts() if subject else {}
         opcode = subject.opcode if subject else ""
-        source_line = instruction.line if instruction else 0
         for place, (number, _) in enumerate(numbers):
-            probe = self._probes[number]
-            texts[f"site{place}"] = self.add(probe, opcode, line, source_line, function)
+            texts[f"site{place}"] = self.add(self._probes[number], opcode, where)
         return stencil.fill(texts, self._shared.names.reserve_labels(stencil.labels))
 
     def _lower(self, stop: Stop, subject: Subject | None, line: int) -> _Stencil:

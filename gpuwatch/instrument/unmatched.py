@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gpuwatch.errors import UserError
-from gpuwatch.instrument.positions import SEPARATOR, label_of, line_of, main_file
+from gpuwatch.instrument.positions import SEPARATOR, label_of, line_of
+from gpuwatch.instrument.source_lines import SourceLines, main_file
 from gpuwatch.probe.model import Probe
 from gpuwatch.ptx.model import Function, Instruction, Label, Loc
 
@@ -53,14 +54,13 @@ def _lines(functions: Sequence[Function], wanted: int) -> str:
     file = main_file(functions[0])
     if not file:
         return "it has no line information: compile with -lineinfo"
-    lines = {
-        line
-        for each in functions
-        for one in each.body or ()
-        if isinstance(one, Loc)
-        for at, line in [(one.file, one.line), *([one.inlined_at[:2]] if one.inlined_at else [])]
-        if at == file and line
-    }
+    lines: set[int] = set()
+    for each in functions:
+        met = SourceLines(file)
+        for one in each.body or ():
+            if isinstance(one, Loc):
+                met.see(one)
+                lines.update(met.lines)
     near = sorted(sorted(lines, key=lambda line: abs(line - wanted))[:_SHOWN])
     shown = ", ".join(map(str, near))
     return f"it has code of the lines {shown}{_more(len(lines) - len(near))}"

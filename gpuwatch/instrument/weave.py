@@ -30,6 +30,7 @@ from gpuwatch.instrument.positions import KERNEL
 from gpuwatch.instrument.reductions import blocks_commute
 from gpuwatch.instrument.scene import Shared
 from gpuwatch.instrument.sites import Sites
+from gpuwatch.instrument.source_lines import main_file
 from gpuwatch.instrument.values import literal
 from gpuwatch.probe.model import Action, If, Probe, Program, Save
 from gpuwatch.ptx.model import Directive, Function, Module
@@ -123,7 +124,8 @@ class _Weaver:
         )
 
     def _body(self, function: Function) -> Body:
-        return Body(self._module, function, self._shared, self._temporaries, self._sites)
+        file = main_file(self._function)
+        return Body(self._module, function, self._shared, self._temporaries, self._sites, file)
 
     def _ending(self) -> list[Probe]:
         """The probes behind the kernel where a called function exits."""

@@ -141,3 +141,22 @@ def test_comments_and_crowded_lines_stay_whole() -> None:
     ]
     assert "".join(kept) == text.replace("\n", "")
     assemble(find(), woven.text, "sm_86", "k")
+
+
+def test_sites_of_inlined_code_have_the_line_that_it_was_inlined_into() -> None:
+    """A load inlined from a header, by way of another; one of no line of the kernel's file."""
+    text = CHASE.replace(".visible", '.file 1 "k.cu"\n.file 2 "k.h"\n.visible').replace(
+        "LOOP:",
+        "\t.loc 1 7 3\n\t.loc 2 20 1, function_name $L__s0, inlined_at 1 7 3\n"
+        "\t.loc 2 40 1, function_name $L__s1, inlined_at 2 20 1\n\tld.global.u64 %d2, [%d1];\n"
+        "\t.loc 2 60 1\n\tld.global.u64 %d2, [%d1];\nLOOP:\n\t.loc 1 8 1\n",
+    )
+    program = parse_python(PROGRAM, "chase.py")
+    sites = [site for site in weave(parse(text), "k", program).sites if site.probe == "load"]
+    assert [(site.source_line, site.source_file) for site in sites] == [
+        (7, ""),
+        (60, "k.h"),
+        (8, ""),
+    ]
+    by_line = parse_python(PROGRAM.replace('"ld.global"', '"line:7"', 1), "chase.py")
+    assert sum(site.probe == "load" for site in weave(parse(text), "k", by_line).sites) == 1

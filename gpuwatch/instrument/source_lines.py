@@ -1,0 +1,35 @@
+"""Lines of the main source file that PTX belongs to, code inlined into them included."""
+
+from __future__ import annotations
+
+from gpuwatch.ptx.model import Function, Loc
+
+_Point = tuple[int, int, int]
+"""File, line and column."""
+
+
+class SourceLines:
+    """The lines in force while a body's `.loc` directives are seen one after the other.
+
+    A `.loc` of inlined code names the place that it was inlined into, which is that of an
+    earlier `.loc`, perhaps of inlined code again.
+    """
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._known: dict[_Point, tuple[int, ...]] = {}
+        self.lines: tuple[int, ...] = ()
+        """Innermost first; none for code that has nothing to do with the file."""
+
+    def see(self, loc: Loc) -> None:
+        own = (loc.line,) if loc.file == self._file and loc.line else ()
+        outer: tuple[int, ...] = ()
+        if loc.inlined_at:
+            file, line, _ = loc.inlined_at
+            outer = self._known.get(loc.inlined_at, (line,) if file == self._file else ())
+        self.lines = self._known[loc.file, loc.line, loc.column] = own + outer
+
+
+def main_file(kernel: Function) -> int:
+    """Index of the kernel's source file, that of its first `.loc`; 0 when it has none."""
+    return next((one.file for one in kernel.body or () if isinstance(one, Loc)), 0)

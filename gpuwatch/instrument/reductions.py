@@ -27,6 +27,27 @@ def blocks_commute(map_: Map) -> bool:
     return map_.type == "reduce" and not sums
 
 
+def are_constant(map_: Map, fields: Sequence[str]) -> bool:
+    """Whether `fields` are the same for all lanes, so that one of them can save for all."""
+    return all(
+        value.removeprefix("-").isdigit() and (field.type, field.reduction) != ("f32", "sum")
+        for field, value in zip(map_.fields, fields, strict=True)
+    )
+
+
+def multiplied(code: Code, map_: Map, fields: Sequence[str], lanes: str) -> list[str]:
+    """Constant fields as so many lanes (u32) would save them."""
+    wide = code.compute("u64", "cvt.u64.u32", lanes)
+    result = []
+    for field, value in zip(map_.fields, fields, strict=True):
+        bits = _bits(field)
+        factor = wide if bits == 64 else lanes
+        if field.reduction == "sum":
+            value = code.compute(f"u{bits}", f"mul.lo.u{bits}", factor, value)
+        result.append(value)
+    return result
+
+
 def reduce(code: Code, map_: Map, fields: Sequence[str], base: str) -> None:
     """Combine `fields`, in the types of the map's, with the record at `base`."""
     for field, offset, value in zip(map_.fields, field_offsets(map_), fields, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuwatch.instrument import reductions, slots
+from gpuwatch.instrument import indices, reductions, slots
 from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.layout import COUNT_BYTES, FIELD_BYTES, OFFSET_BYTES, field_offsets
 from gpuwatch.instrument.scene import Scene
@@ -30,6 +30,21 @@ def save(
 ) -> None:
     """Save to map `number` what `operands` gave. `once` says that no other save goes to this
     slot: then the count is stored, not added to."""
+    shared = scene.probe.level == "thread" and map_.level != "thread"
+    if map_.type == "reduce" and shared and reductions.are_constant(map_, fields):
+        # All lanes save the same to one slot: the first does it for all.
+        lanes = code.compute("u32", "popc.b32", indices.active(code))
+        with code.skipped_unless(indices.leads(code)):
+            together = reductions.multiplied(code, map_, fields, lanes)
+            _save_in_slot(code, scene, map_, number, together, once=once)
+        return
+    _save_in_slot(code, scene, map_, number, fields, once=once)
+
+
+def _save_in_slot(
+    code: Code, scene: Scene, map_: Map, number: int, fields: Sequence[str], *, once: bool
+) -> None:
+    """Find the slot; a save on an SM that has none is counted as dropped."""
     variable = scene.shared.variable
     slot = slots.slot(code, scene, map_)
     counts = buffer_address(code, variable, 2 * number + 1)

@@ -80,6 +80,17 @@ def test_reductions_of_every_level(level: str) -> None:
     assert got.slots.tolist() == np.unique(slots).tolist()
 
 
+@pytest.mark.parametrize("level", [*SLOT_OF, "site"])
+def test_lanes_that_save_the_same_are_counted_one_by_one(level: str) -> None:
+    fields = "number: gl.u64; down: gl.s32 = sum; bytes: gl.u32 = sum; most: gl.s32 = max"
+    probed = stores(reduce_map(level, fields), "1, -3, gl.bytes, gl.bytes - 5")
+    slots = np.repeat([0, 1], [120, 9]) if level == "site" else SLOT_OF[level](SAVERS)
+    expected = [(count, -3 * count, 4 * count, -1) for count in np.bincount(slots).tolist()]
+    assert probed.maps["m"].records.tolist() == expected
+    per_lane = probed.woven.text.count("red.global") if level == "thread" else 0
+    assert probed.woven.text.count("popc.b32") == (0 if per_lane else 2)
+
+
 def test_signed_values_and_floats_are_combined_in_their_own_order() -> None:
     fields = (
         "a: gl.s32 = min; b: gl.s32 = max; c: gl.s64 = min; d: gl.s64 = max; "

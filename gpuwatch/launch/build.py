@@ -49,7 +49,7 @@ def _built_runtime(toolchain: Toolchain, name: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="gpuwatch-") as made:
         folder = Path(made)
         versions = folder / "versions"
-        versions.write_text(f"{name} {{ global: cuda*; __cuda*; local: *; }};\n")
+        versions.write_text(f"{name} {{ global: cuda*; __cuda*; cuLaunch*; local: *; }};\n")
         compiler = "-Xcompiler=-fPIC,-Wall,-Wextra,-Werror"
         linker = f"-Xlinker=--version-script={versions},-soname={name}"
         what: list[str | Path] = [

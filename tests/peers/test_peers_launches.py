@@ -164,6 +164,38 @@ int main() {
     assert list(found.counts.values()) == [3]
 
 
+def test_peer_26_a_packed_argument_buffer(tmp_path: Path) -> None:
+    found = captured(
+        tmp_path / "packed.cu",
+        """
+#include <cstring>
+#include <cuda.h>
+struct Pair { double x; char tag; };
+__global__ void mixed(char a, double b, int *out, short c, Pair d) {
+  out[threadIdx.x] = a + int(b) + c + int(d.x) + d.tag;
+}
+int main() {
+  int *out;
+  cudaMalloc(&out, 4 * 32);
+  struct { char a; double b; int *out; short c; Pair d; } packed = {1, 2.5, out, -7, {8.0, 'q'}};
+  size_t bytes = sizeof packed;
+  void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                   CU_LAUNCH_PARAM_END};
+  cudaFunction_t function;
+  cudaGetFuncBySymbol(&function, (const void *)mixed);
+  return cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, 0, nullptr, extra) != CUDA_SUCCESS;
+}
+""",
+    )
+    (launch,) = found.launches
+    block = launch.parameters
+    assert block[0:1] == b"\x01"
+    assert block[8:16] == np.float64(2.5).tobytes()
+    assert block[24:26] == np.int16(-7).tobytes()
+    assert block[32:41] == np.float64(8.0).tobytes() + b"q"
+    assert [place.offset for place in launch.relocations] == [16]
+
+
 def test_peer_27_cuda_13_compiles_captures_and_runs(tmp_path: Path) -> None:
     assert find().version.startswith("13.")
     report(

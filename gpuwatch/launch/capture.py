@@ -7,6 +7,7 @@ import pickle
 import signal
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwatch.errors import UserError
@@ -66,11 +67,19 @@ def capture(
     known = dependencies.recall("capture", base)
     if known is not None:
         return _restored(known)
+    job = _Job(
+        toolchain,
+        (source, *linked),
+        module,
+        answers,
+        tuple(arguments),
+        tuple(flags),
+        timeout,
+        launch,
+    )
     with tempfile.TemporaryDirectory(prefix="gpuwatch-") as name:
         folder = Path(name)
-        files, done = _build_and_run(
-            toolchain, [source, *linked], module, answers, arguments, flags, timeout, launch, folder
-        )
+        files, done = job.run(folder)
         found = exchange.read_capture(folder, module.entries(), launch, done)
     _require_launch(found, done, source.name, timeout, launch)
     if sum(b.nbytes for one in found.launches for b in one.buffers) <= CACHED_BYTES:
@@ -86,31 +95,43 @@ def _restored(content: bytes) -> Capture:
     return captured
 
 
-def _build_and_run(
-    toolchain: Toolchain,
-    sources: Sequence[Path],
-    module: Module,
-    answers: DeviceAnswers,
-    arguments: Sequence[str],
-    flags: Sequence[str],
-    timeout: float,
-    keep: int | None,
-    folder: Path,
-) -> tuple[list[Path], Finished]:
-    """The local files that went in, and how the program ended."""
-    number = f"{answers.compute_major}{answers.compute_minor}"
-    library = place_runtime(toolchain, folder)
-    environment = {"GPUWATCH_CAPTURE_DIR": str(folder), "LD_LIBRARY_PATH": _search_path(folder)}
-    if binary.is_program(sources[0]):
-        binary.require_shared_runtime(sources[0], library.name)
-        program, files = sources[0], [sources[0]]
-        environment["LD_PRELOAD"] = str(library)
-    else:
-        program, files = build_program(toolchain, sources, flags, number, folder)
-    kernels = module.entries()
-    assembled = [(k, assemble(toolchain, module.text, f"sm_{number}", k.name)) for k in kernels]
-    (folder / "request").write_text(exchange.request(answers, module, assembled, keep))
-    return files, run([program, *arguments], timeout=timeout, environment=environment)
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What is to be run; `keep` is the launch whose contents are wanted."""
+
+    toolchain: Toolchain
+    sources: tuple[Path, ...]
+    module: Module
+    answers: DeviceAnswers
+    arguments: tuple[str, ...]
+    flags: tuple[str, ...]
+    timeout: float
+    keep: int | None
+
+    def run(self, folder: Path) -> tuple[list[Path], Finished]:
+        """Builds and runs in `folder`; the local files that went in, and how it ended."""
+        number = f"{self.answers.compute_major}{self.answers.compute_minor}"
+        library = place_runtime(self.toolchain, folder)
+        environment = {"GPUWATCH_CAPTURE_DIR": str(folder), "LD_LIBRARY_PATH": _search_path(folder)}
+        main = self.sources[0]
+        if binary.is_program(main):
+            binary.require_shared_runtime(main, library.name)
+            program, files = main, [main]
+            environment["LD_PRELOAD"] = str(library)
+        else:
+            program, files = build_program(self.toolchain, self.sources, self.flags, number, folder)
+        self._write_request(folder, f"sm_{number}")
+        done = run([program, *self.arguments], timeout=self.timeout, environment=environment)
+        return files, done
+
+    def _write_request(self, folder: Path, arch: str) -> None:
+        text = self.module.text
+        assembled = [
+            (kernel, assemble(self.toolchain, text, arch, kernel.name))
+            for kernel in self.module.entries()
+        ]
+        content = exchange.request(self.answers, self.module, assembled, self.keep)
+        (folder / "request").write_text(content)
 
 
 def _search_path(folder: Path) -> str:

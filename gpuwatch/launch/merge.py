@@ -110,7 +110,7 @@ class _Joined:
             self.owners[one.name] = (one.linkage, module.source)
             self.names.add(one.name)
             return True
-        if "visible" in (one.linkage, known[0]) and one.linkage != "weak" != known[0]:
+        if not {one.linkage, known[0]} & {"weak", "common"}:
             raise UserError(
                 f"{known[1]} and {module.source} both define {one.name}",
                 hint="make one of them static, or name only one of the files",

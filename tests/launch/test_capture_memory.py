@@ -61,6 +61,33 @@ def test_pointers_in_memory_and_variables_lead_to_the_same_places(tmp_path: Path
         assert np.array_equal(row.view(np.float32), expected)
 
 
+def test_arguments_of_every_size_reach_the_kernel(tmp_path: Path) -> None:
+    found, ptx = captured(
+        written(
+            tmp_path,
+            """
+#include <cuda_runtime.h>
+struct Inner { char tag; double value; };
+struct Outer { short small[3]; Inner inner; float *out; };
+__global__ void echo(signed char c, unsigned short s, bool b, Outer o, float4 v, long long l) {
+  float values[] = {(float)c, (float)s, (float)b, (float)o.small[2], (float)o.inner.tag,
+                    (float)o.inner.value, v.x, v.w, (float)l};
+  for (int i = 0; i < 9; ++i) o.out[i] = values[i];
+}
+int main() {
+  Outer o = {{1, 2, -3}, {'x', 2.5}, nullptr};
+  cudaMalloc((void **)&o.out, 64);
+  echo<<<1, 1>>>(-7, 65535, true, o, make_float4(1.5f, 2, 3, 4), -(1LL << 40));
+  return cudaGetLastError();
+}
+""",
+        )
+    )
+    (output,) = simulate(ptx, found.launches[0])
+    expected = [-7, 65535, 1, -3, ord("x"), 2.5, 1.5, 4, -float(1 << 40)]
+    assert output.view(np.float32)[:9].tolist() == expected
+
+
 def test_plain_data_is_no_address(tmp_path: Path) -> None:
     found, _ = captured(
         written(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from capturing import simulate
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,13 +22,16 @@ from gpuwatch.launch import (
     launch_from_flags,
     launch_from_form,
     launch_from_toml,
+    read_ptx,
     read_signature,
     remember,
     remembered,
 )
 from gpuwatch.launch.elements import ELEMENTS
 from gpuwatch.launch.expressions import evaluate
+from gpuwatch.probe.catalogue import folder
 from gpuwatch.ptx import parse
+from gpuwatch.toolchain import demangle, find
 
 GEMM_PTX = """\
 .version 8.0
@@ -287,6 +291,19 @@ def test_a_guess_fills_structs_with_zeros(mixed: KernelSignature) -> None:
     assert not any(launch.parameters[:40])
 
 
+def test_a_given_launch_computes_what_the_kernel_says() -> None:
+    toolchain = find()
+    source = folder("kernels") / "gemm.cu"
+    module = parse(read_ptx(toolchain, source, "sm_86"), "gemm.ptx")
+    kernel = module.entries()[0].name
+    signature = read_signature(module, kernel, demangle([kernel])[kernel], [source])
+    arguments = ["A=f32[M*K]:uniform", "B=f32[K*N]:normal", "C=f32[M*N]", "M=40", "N=24", "K=16"]
+    launch = launch_from_flags(signature, "cdiv(N,8),cdiv(M,8)", "8,8", "0", arguments)
+    a, b, c = (buffer.view(np.float32) for buffer in simulate(module.text, launch))
+    product = a.reshape(40, 16).astype(float) @ b.reshape(16, 24).astype(float)
+    assert np.allclose(c.reshape(40, 24), product, atol=1e-5)
+
+
 def test_the_last_form_is_remembered_until_the_parameters_change(
     gemm: KernelSignature, mixed: KernelSignature, tmp_path: Path
 ) -> None:
@@ -338,7 +355,8 @@ def test_a_scalar_and_a_buffer_have_the_same_bytes(name: str, value: int) -> Non
 def test_bfloat16_is_the_nearest(value: float) -> None:
     bits = int.from_bytes(ELEMENTS["bf16"].pack(value), "little")
     steps = [one for one in (bits - 1, bits, bits + 1) if 0 <= one < 1 << 16]
-    near = np.array([one << 16 for one in steps], np.uint32).view(np.float32).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN may be next to infinity
+        near = np.array([one << 16 for one in steps], np.uint32).view(np.float32).astype(float)
     middle = near[steps.index(bits)]
     gaps = np.abs(near[np.isfinite(near)] - value)
     assert not np.isfinite(middle) or abs(middle - value) == gaps.min()

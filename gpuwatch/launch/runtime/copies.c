@@ -3,11 +3,14 @@
 
 static cudaError_t copy_box(cudaStream_t stream, struct copy copy)
 {
+    if ((copy.to == NULL || copy.from == NULL) && copy.width > 0)
+        return fail(cudaErrorInvalidValue);
     return submit(stream, (struct work){COPY_WORK, .copy = copy});
 }
 
 static cudaError_t fill_box(cudaStream_t stream, struct fill fill)
 {
+    if (fill.to == NULL && fill.width > 0) return fail(cudaErrorInvalidValue);
     return submit(stream, (struct work){FILL_WORK, .fill = fill});
 }
 

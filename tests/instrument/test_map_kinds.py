@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weaving import Probed, kernel, run
+from weaving import HEADER, Probed, kernel, run
 
 from gpuwatch.instrument import lay_out, weave
 from gpuwatch.instrument.layout import index_of
@@ -145,6 +145,20 @@ def test_a_slot_per_sm() -> None:
     assert got.dropped == 0
 
 
+@pytest.mark.parametrize("options", ['type="reduce"', "cap=99", 'cap="dynamic"', 'type="hist"'])
+def test_saves_on_sms_beyond_the_map_are_counted_as_dropped(options: str) -> None:
+    parsed = program(
+        f'@Map(level="sm", {options})\nclass m:\n    number: gl.u64\n', "gl.thread + 1"
+    )
+    probed = run(STORES, parsed, GRID, BLOCK, sm_count=1)
+    assert np.array_equal(probed.plain, probed.output)
+    got = probed.maps["m"]
+    kept = 43 if options != 'type="reduce"' else len(got)
+    assert got.dropped == 86
+    assert (got.column("count").sum() if got.map.type == "hist" else len(got)) == kept
+    assert set(got.slots.tolist()) == {0}
+
+
 HIST = '@Map(level="{level}", type="hist", {options})\nclass {name}:\n    value: gl.{type}\n\n'
 VALUES = {
     "u32": ("gl.u32(gl.in1) >> (gl.thread & 31)", SAVED >> (SAVERS % 40 & 31).astype(np.uint32)),
@@ -249,6 +263,23 @@ def test_a_sample_is_decided_once_at_the_kernels_entry() -> None:
     plain, some = (weave(parse(STORES), "k", one).text for one in (whole, sampled))
     assert plain.count("%ctaid.x;") == STORES.count("%ctaid.x;")
     assert some.count("%ctaid.x;") == STORES.count("%ctaid.x;") + 1
+
+
+CALLED = HEADER + (
+    ".visible .global .u32 word;\n"
+    ".func leaf()\n{\n\t.reg .b32 %x<2>;\n\tld.global.u32 %x1, [word];\n\tret;\n}\n"
+    ".visible .entry k()\n{\n\t.reg .b32 %x<2>;\n\tcall leaf;\n"
+    "\tld.global.u32 %x1, [word];\n\tret;\n}\n"
+)
+
+
+@pytest.mark.parametrize("sample", [1, 2])
+def test_samples_hold_in_called_functions_too(sample: int) -> None:
+    options = f'level="thread", sample={sample}, sample_unit="block"'
+    parsed = program(reduce_map("site", "number: gl.u64"), "1", options, "ld.global")
+    probed = run(CALLED, parsed, GRID, BLOCK)
+    assert {site.function for site in probed.woven.sites} == {"", "leaf"}
+    assert probed.maps["m"].records.tolist() == [(120 if sample == 1 else 80,)] * 2
 
 
 TOML = '''\

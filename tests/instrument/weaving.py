@@ -89,9 +89,12 @@ def run_plain(text: str, grid: Dim3, block: Dim3, n: int) -> NDArray[np.uint32]:
         device.close()
 
 
-def run(text: str, program: Program, grid: Dim3, block: Dim3, n: int = 0) -> Probed:
+def run(
+    text: str, program: Program, grid: Dim3, block: Dim3, n: int = 0, sm_count: int = 0
+) -> Probed:
     """Weaves `program` into `k` and launches it plain and probed; a program with dynamic maps
-    twice, first to count. Device memory behind a map or buffer that changed is an error."""
+    twice, first to count. Maps per SM have `sm_count` slots, as many as there are SMs if it is 0.
+    Device memory behind a map or buffer that changed is an error."""
     module = parse(text)
     woven = weave(module, "k", program)
     launch = launch_of(grid, block, n, bool(module.entries()[0].parameters))
@@ -100,7 +103,8 @@ def run(text: str, program: Program, grid: Dim3, block: Dim3, n: int = 0) -> Pro
     saved: dict[str, NDArray[np.uint32]] = {}
     try:
         for _ in range(2 if any(map_.dynamic for map_ in program.maps) else 1):
-            layout = lay_out(woven, grid, block, sm_count=device.info.sm_count, counts=saved)
+            known = sm_count or device.info.sm_count
+            layout = lay_out(woven, grid, block, sm_count=known, counts=saved)
             probed = device.load(image, launch, layout.buffers, layout.fixed)
             probed.run()
             output = probed.read_buffers()[0].view(np.uint32)

@@ -57,13 +57,12 @@ def _atomics(space: str, base: str) -> list[str]:
 
 
 def _reductions() -> list[str]:
-    """Of words that all threads share; the order of threads must not matter."""
-    found = [f"red.global.{name}.{kind} [%all+{{o8}}], {{r}}" for name, kind in
-             (("add", "u32"), ("or", "b32"), ("min", "s32"), ("max", "u32"))]  # fmt: skip
-    found += [
-        "red.global.add.u64 [%all+{o8}], {q}",
-        "red.relaxed.gpu.global.max.s64 [%all+{o8}], {q}",
-    ]
+    """Of words that all threads share, one for each operation: their order must not show."""
+    kinds = ("add.u32", "or.b32", "min.s32", "max.u32", "add.u64", "max.s64", "xor.b64", "and.b32")
+    found = []
+    for place, kind in enumerate(kinds):
+        x = "q" if kind.endswith("64") else "r"
+        found.append(f"red.relaxed.gpu.global.{kind} [%all+{8 * place}], {{{x}}}")
     vectors = (("v2.f32", "{f}, {f}", 8), ("v4.f32", "{f}, {f}, {f}, {f}", 16),
                ("v2.f16x2", "{u}, {u}", 8), ("v4.bf16", "{w}, {w}, {w}, {w}", 8))  # fmt: skip
     for kind, values, size in vectors:

@@ -1,4 +1,7 @@
-"""The simulated device against the reference interpreter, bit for bit."""
+"""The simulated device against the reference interpreter, bit for bit.
+
+With the environment variable GPUWATCH_ALL_FORMS each form runs by itself too (some ten minutes).
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from random_programs import (
-    COMPUTING,
-    THREADS,
-    Step,
-    input_rows,
-    programs,
-    rows,
-    text_of,
-)
-from random_programs_memory import MEMORY_FORMS, WARP_FORMS
+from random_programs import THREADS, Step, programs
+from random_programs_cases import Case, case_of, case_of_forms, differences, groups
 from reference_machine import execute
 from sim_support import ptx_of, run
 
@@ -27,52 +22,25 @@ SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base
 NO_SHRINKING = (Phase.explicit, Phase.generate)
 
 
-def compare(text: str, seed: int) -> None:
-    """Runs a program of `random_programs` on both and compares all it wrote."""
-    inputs = input_rows(seed)
-    random = np.random.default_rng(seed + 1)
-    arrays = [
-        inputs,
-        np.zeros_like(inputs),
-        random.integers(0, 256, 64 * THREADS, np.uint8),
-        random.integers(0, 256, 64, np.uint8),
-    ]
-    found = run(text, "random", (1, 1, 1), (THREADS, 1, 1), arrays).buffers
-    wanted = execute(text, 1, THREADS, [a.tobytes() for a in arrays], 64 * THREADS)
-    outputs = np.frombuffer(wanted[1], np.uint64).reshape(inputs.shape)
-    for row, (letter, k) in enumerate(rows()):
-        ours, theirs = found[1][row], outputs[row]
-        wrong = np.flatnonzero(ours != theirs)
-        assert wrong.size == 0, (
-            f"%{letter}{k} of threads {wrong.tolist()}: {ours[wrong[0]]:#x} on the simulated "
-            f"device, {theirs[wrong[0]]:#x} by the reference\n{text}"
-        )
-    for name, index in (("own memory", 2), ("common memory", 3)):
-        assert found[index].tobytes() == wanted[index], f"{name} differs\n{text}"
+def check(case: Case) -> None:
+    """Runs a case on the simulated device and compares all it wrote with the reference."""
+    arrays = [np.frombuffer(content, np.uint8) for content in case.inputs]
+    found = run(case.text, "random", (1, 1, 1), (THREADS, 1, 1), arrays).buffers
+    wrong = differences(case, [buffer.tobytes() for buffer in found])
+    assert not wrong, "\n".join([*wrong, case.text])
 
 
-def chunks(forms: list[str], size: int) -> list[list[str]]:
-    return [forms[k : k + size] for k in range(0, len(forms), size)]
-
-
-@pytest.mark.parametrize(
-    "forms",
-    [*chunks(COMPUTING, 160), *chunks(MEMORY_FORMS, 30), *chunks(WARP_FORMS, 20)],
-    ids=lambda f: f[0].split()[0],
-)
+@pytest.mark.parametrize("forms", groups(), ids=lambda forms: forms[0].split()[0])
 def test_every_form(forms: list[str]) -> None:
     """Each form at least once, on 64 threads' patterns."""
-    random = np.random.default_rng(len(forms[0]))
-    picks = random.integers(0, 1 << 16, (len(forms), 8))
-    steps = [Step(f, tuple(map(int, p)), 11) for f, p in zip(forms, picks, strict=True)]
-    compare(text_of(steps), len(forms))
+    check(case_of_forms(forms, len(forms)))
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=SLOW, phases=NO_SHRINKING)
+@settings(max_examples=10, deadline=None, suppress_health_check=SLOW, phases=NO_SHRINKING)
 @given(programs, st.integers(0, 1 << 20))
 def test_random_programs(steps: list[Step], seed: int) -> None:
     """Straight and divergent code, loops, barriers, warp instructions and atomics."""
-    compare(text_of(steps), seed)
+    check(case_of(steps, seed))
 
 
 KERNELS = r"""

@@ -26,7 +26,7 @@ from gpuwatch.ptx.model import Instruction, Operand, Register
 _ENDS = frozenset(["bra", "brx", "ret", "exit", "trap", CALL, RETURN, BARRIER])
 _NEVER_ON = frozenset(["bra", "brx", "ret", "exit", "trap", CALL, RETURN])
 """Without a guard, control does not go on behind these."""
-_POLLING_LOADS = frozenset(["volatile", "relaxed", "acquire", "mmio"])
+POLLING_LOADS = frozenset(["volatile", "relaxed", "acquire", "mmio"])
 
 
 def cut(program: Program) -> None:
@@ -175,7 +175,7 @@ def _polls(program: Program) -> bool:
 def _sees_others(instruction: Instruction, used: set[str]) -> bool:
     tokens = instruction.tokens
     if tokens[0] == "ld":
-        return not _POLLING_LOADS.isdisjoint(tokens)
+        return not POLLING_LOADS.isdisjoint(tokens)
     if tokens[0] == "atom":
         return not used.isdisjoint(written(instruction))
     if tokens[0] == "mbarrier":

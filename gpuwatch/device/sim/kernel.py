@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gpuwatch import ptx
 from gpuwatch.device.base import KernelImage, RunResult
 from gpuwatch.device.sim.arena import Arena, Plan, fill_variables, place_variables
+from gpuwatch.device.sim.blocks import POLLING_LOADS
 from gpuwatch.device.sim.codegen import generate
 from gpuwatch.device.sim.compile import Code
 from gpuwatch.device.sim.console import Console
@@ -308,13 +309,18 @@ def must_run_serially(program: Program, private_prefix: str) -> bool:
 
     Atomics addressed by a register with `private_prefix` touch words of one block alone.
     """
-    return program.polls or any(
+    return (program.polls and any(map(_polls_globally, program.instructions))) or any(
         i.opcode in ("atom", "red")
         and "shared" not in i.tokens
         and (i.opcode == "atom" or is_floating(i.tokens[-1]))
         and not (private_prefix and _address_register(i).startswith(private_prefix))
         for i in program.instructions
     )
+
+
+def _polls_globally(instruction: Instruction) -> bool:
+    tokens = instruction.tokens
+    return tokens[0] == "ld" and "shared" not in tokens and not POLLING_LOADS.isdisjoint(tokens)
 
 
 def _address_register(instruction: Instruction) -> str:

@@ -58,7 +58,7 @@ def measured(program: str, device: str) -> list[corpus.Pair] | str:
 
 
 def show(program: str, pairs: list[corpus.Pair], verbose: bool) -> None:
-    print(f"{program}: {corpus.title(program)}")
+    print(f"{program}: {corpus.title(program)}", flush=True)
     for kernel in dict.fromkeys(pair.kernel for pair in pairs):
         row = [pair for pair in pairs if pair.kernel == kernel]
         marks = "".join(f"{'+' if one.good else SIGNS[one.stage]:>4}" for one in row)

@@ -3,7 +3,7 @@
     python tests/corpus/answers.py record -d cuda      writes tests/corpus/answers/PROGRAM.json
     python tests/corpus/answers.py check [-d sim:h200] compares with what was recorded
 
-Both take names of programs; without any, all of the corpus. `check` ends with status 1 when a
+-o names another folder of answers. Both take names of programs; without any, all of the corpus. `check` ends with status 1 when a
 device answers something else. Outputs of kernels that use approximate instructions are recorded
 but not compared, nor are counts that depend on which warp comes first; everything else must be
 equal, bit for bit.
@@ -93,9 +93,9 @@ def _text(watched: WatchedProgram, mangled: str) -> str:
     return watched.module.text[entry.start : entry.end]
 
 
-def recorded(program: str) -> dict[str, Answer]:
+def recorded(program: str, folder: Path = FOLDER) -> dict[str, Answer]:
     """What was recorded of a program, by kernel; empty where nothing was."""
-    path = FOLDER / f"{program}.json"
+    path = folder / f"{program}.json"
     return json.loads(path.read_text())["kernels"] if path.exists() else {}
 
 
@@ -126,18 +126,18 @@ def _in_own_process(program: str, device: str) -> dict[str, Answer] | str:
             return "the process crashed"
 
 
-def _record(program: str, answers: dict[str, Answer], device: str) -> None:
-    FOLDER.mkdir(exist_ok=True)
+def _record(program: str, answers: dict[str, Answer], device: str, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     kernels = ",\n".join(
         f"{json.dumps(name)}: {json.dumps(answer, separators=(',', ':'))}"
         for name, answer in answers.items()
     )
     text = f'{{"device": {json.dumps(device)}, "kernels": {{\n{kernels}\n}}}}\n'
-    (FOLDER / f"{program}.json").write_text(text)
+    (folder / f"{program}.json").write_text(text)
 
 
-def _check(program: str, answers: dict[str, Answer]) -> tuple[int, list[str]]:
-    known = recorded(program)
+def _check(program: str, answers: dict[str, Answer], folder: Path) -> tuple[int, list[str]]:
+    known = recorded(program, folder)
     both = [name for name in answers if name in known]
     compared = [n for n in both if "refused" not in answers[n] and "refused" not in known[n]]
     lines = [line for name in both for line in differences(name, answers[name], known[name])]
@@ -148,6 +148,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("what", choices=("record", "check"))
     parser.add_argument("-d", "--device", default=corpus.DEVICE)
+    parser.add_argument("-o", "--folder", type=Path, default=FOLDER)
     parser.add_argument("programs", nargs="*")
     given = parser.parse_args()
     total, wrong, failed = 0, 0, 0
@@ -161,10 +162,10 @@ def main() -> int:
             continue
         refused = [f"{n}: {a['refused']}" for n, a in answers.items() if "refused" in a]
         if given.what == "record":
-            _record(program, answers, given.device)
+            _record(program, answers, given.device, given.folder)
             compared, lines = len(answers) - len(refused), list[str]()
         else:
-            compared, lines = _check(program, answers)
+            compared, lines = _check(program, answers, given.folder)
         lines += [f"{n}: outputs changed by the probe" for n, a in answers.items()
                   if not a.get("identical", True)]  # fmt: skip
         total, wrong = total + compared, wrong + len(lines)

@@ -3,10 +3,10 @@
     python tests/corpus/answers.py record -d cuda      writes tests/corpus/answers/PROGRAM.json
     python tests/corpus/answers.py check [-d sim:h200] compares with what was recorded
 
--o names another folder of answers. Both take names of programs; without any, all of the corpus. `check` ends with status 1 when a
-device answers something else. Outputs of kernels that use approximate instructions are recorded
-but not compared, nor are counts that depend on which warp comes first; everything else must be
-equal, bit for bit.
+-o names another folder of answers. Both take names of programs; without any, all of the corpus.
+`check` ends with status 1 when a device answers something else. Outputs of kernels that use
+approximate instructions are recorded but not compared, nor are counts that depend on which warp
+comes first; everything else must be equal, bit for bit.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import Any
 
 import corpus_harness as corpus

@@ -77,7 +77,7 @@ def groups() -> list[list[str]]:
 
 
 def is_exact(form: str) -> bool:
-    """Whether a GPU must give the same bits: not for sums of floating-point products in matrices."""
+    """Whether a GPU must give the same bits: not for floating-point products of matrices."""
     opcodes = (line.split(" ")[0].split(".") for line in form.split(";\n"))
     products = [parts for parts in opcodes if parts[0] == "mma" or parts[:2] == ["wmma", "mma"]]
     return not any(part in ("f16", "f32", "f64") for parts in products for part in parts)

@@ -242,8 +242,8 @@ def toml_programs(draw: st.DrawFn) -> Program:
     level = draw(st.sampled_from(["thread", "warp"]))
     position = draw(st.sampled_from(POSITIONS))
     half = draw(st.sampled_from(["before", "after"]))
-    body = "activemask.b32 %m;\n"
-    for line in draw(st.lists(lines(), min_size=30, max_size=30)):
+    body = "activemask.b32 %m; and.b32 %t0, %laneid, 1; setp.eq.u32 %q, %t0, 1;\n"
+    for line in draw(st.lists(lines(), min_size=60, max_size=60)):
         if body.count("SAVE") == 4 and "SAVE" in line:
             continue
         text = TOML.format(level=level, position=position, half=half, body=body + line)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-import re
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,21 +15,14 @@ import numpy as np
 from gpuwatch.errors import UserError
 from gpuwatch.launch.initial import initial_bytes
 from gpuwatch.launch.memory import Piece, untie
-from gpuwatch.launch.model import Capture, DeviceAnswers, Dim3, Launch, LaunchRecord
-from gpuwatch.launch.parameters import parameter_slots
+from gpuwatch.launch.model import Capture, DeviceAnswers, Launch, LaunchRecord
+from gpuwatch.launch.parameters import parameter_slots, shape_directive
 from gpuwatch.ptx.model import Function, Module
 from gpuwatch.toolchain.model import Assembled
 from gpuwatch.toolchain.process import Finished
 
 _BLOCKS_PER_SM = {(7, 5): 16, (8, 6): 16, (8, 7): 16, (8, 9): 24, (12, 0): 24, (12, 1): 24}
 """Maximum resident blocks where it is not 32 (CUDA programming guide, compute capabilities)."""
-
-_LIMIT = r"\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?"
-_THREAD_LIMIT = re.compile(r"\.(?:maxntid|reqntid)" + _LIMIT)
-_CLUSTER = re.compile(r"\.reqnctapercluster" + _LIMIT)
-
-_SHAPE_WORDS = 14
-"""Words of a launch line up to its error's name."""
 
 
 def request(
@@ -50,31 +43,16 @@ def request(
     for variable in module.variables:
         if variable.space in ("global", "const") and variable.initial:
             lines.append(f"variable {variable.name} {initial_bytes(variable).hex()}")
+    most = answers.threads_per_block
     for function, assembled in kernels:
         slots = parameter_slots(function)
-        threads = min(_product(_limit(function, _THREAD_LIMIT)), answers.threads_per_block)
-        numbers_of = [
-            assembled.registers,
-            assembled.shared_bytes,
-            threads or answers.threads_per_block,
-        ]
-        numbers_of += [*_limit(function, _CLUSTER), len(slots)]
+        block = shape_directive(function, "maxntid", "reqntid")
+        threads = min(math.prod(block), most) if block else most
+        cluster = shape_directive(function, "reqnctapercluster") or (0, 0, 0)
+        numbers_of = [assembled.registers, assembled.shared_bytes, threads, *cluster, len(slots)]
         numbers_of += [number for slot in slots for number in (slot.offset, slot.size)]
         lines.append(" ".join(["kernel", function.name, *map(str, numbers_of)]))
     return "\n".join(lines) + "\n"
-
-
-def _limit(function: Function, pattern: re.Pattern[str]) -> Dim3:
-    for directive in function.directives:
-        match = pattern.match(directive)
-        if match:
-            x, y, z = (int(number or 1) for number in match.groups())
-            return x, y, z
-    return 0, 0, 0
-
-
-def _product(shape: Dim3) -> int:
-    return shape[0] * shape[1] * shape[2]
 
 
 @dataclasses.dataclass(slots=True)

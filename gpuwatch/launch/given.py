@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,9 @@ from gpuwatch.launch.expressions import Number, evaluate, whole
 from gpuwatch.launch.model import Dim3, Launch, Relocation
 from gpuwatch.launch.signature import KernelParameter, KernelSignature
 from gpuwatch.launch.values import Memory, Text, Value, read_pointer, read_scalar, read_struct
+
+MOST_THREADS = 1024
+"""Threads of a block on every device so far (CUDA programming guide, compute capabilities)."""
 
 _AXES = ("x", "y", "z")
 
@@ -84,7 +88,7 @@ def launch_from_form(signature: KernelSignature, form: LaunchForm) -> Launch:
     return Launch(
         kernel=signature.kernel,
         grid=read_shape(form.text("grid", form.grid), memory.names),
-        block=read_shape(form.text("block", form.block), memory.names),
+        block=_block(signature, form, memory.names),
         shared_bytes=_shared(form, memory.names),
         slots=tuple(parameter.slot for parameter in signature.parameters),
         parameters=bytes(block),
@@ -93,7 +97,7 @@ def launch_from_form(signature: KernelSignature, form: LaunchForm) -> Launch:
         cooperative=form.cooperative,
         cluster=read_shape(form.text("cluster", form.cluster), memory.names)
         if form.cluster
-        else None,
+        else signature.cluster,
     )
 
 
@@ -108,6 +112,18 @@ def read_shape(text: Text, names: Mapping[str, Number]) -> Dim3:
         if shape[axis] < 1:
             raise part.error(f"{_AXES[axis]} is {shape[axis]}", "give 1 or more")
     return shape[0], shape[1], shape[2]
+
+
+def _block(signature: KernelSignature, form: LaunchForm, names: Mapping[str, Number]) -> Dim3:
+    text = form.text("block", form.block)
+    block = read_shape(text, names)
+    threads = math.prod(block)
+    if threads > MOST_THREADS:
+        raise text.error(f"a block of {threads:,} threads", f"give at most {MOST_THREADS}")
+    if signature.block not in (None, block):
+        wanted = "x".join(map(str, signature.block or ()))
+        raise text.error(f"the kernel was compiled for blocks of {wanted}", "give that block")
+    return block
 
 
 def _parts(text: Text) -> Iterator[Text]:

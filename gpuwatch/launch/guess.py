@@ -39,7 +39,10 @@ def guess_form(signature: KernelSignature) -> LaunchForm:
     sizes = [p for p in signature.parameters if _is_size(p)]
     arguments = tuple((p.label, _argument(p, signature, len(sizes))) for p in signature.parameters)
     block = signature.block or _BLOCKS[signature.axes]
-    grid = [_cover(axis, block[axis], signature, sizes) for axis in range(signature.axes)]
+    cluster = signature.cluster or (1, 1, 1)
+    grid = [
+        _cover(axis, block[axis], cluster[axis], signature, sizes) for axis in range(signature.axes)
+    ]
     return LaunchForm(
         grid=", ".join(grid),
         block=", ".join(str(size) for size in block[: signature.axes]),
@@ -88,7 +91,7 @@ def _is_size(parameter: KernelParameter) -> bool:
 def _argument(parameter: KernelParameter, signature: KernelSignature, sizes: int) -> str:
     element = parameter.element
     if parameter.is_pointer:
-        name = element.name if element else "u8"
+        name = element.name if element else "f32"
         return f"{name}[{ELEMENTS}]:{'zeros' if _is_output(parameter, signature) else 'uniform'}"
     if element is None:
         return f"bytes:{'00' * parameter.slot.size}"
@@ -108,12 +111,20 @@ def _is_output(parameter: KernelParameter, signature: KernelSignature) -> bool:
 
 
 def _cover(
-    axis: int, threads: int, signature: KernelSignature, sizes: list[KernelParameter]
+    axis: int,
+    threads: int,
+    cluster: int,
+    signature: KernelSignature,
+    sizes: list[KernelParameter],
 ) -> str:
     """Blocks of one axis so that the threads cover the size that it most likely runs over."""
+    if axis == 2:
+        return str(cluster)
     if signature.axes == 1:
-        named = sizes[0].name if len(sizes) == 1 else ""
-        return f"cdiv({named or ELEMENTS}, {threads})"
-    wanted = (_ACROSS, _DOWN)[axis] if axis < 2 else None
-    named = next((p.name for p in sizes if wanted and wanted.match(p.name)), "")
-    return f"cdiv({named or SIDE}, {threads})" if axis < 2 else "1"
+        size = sizes[0].name if len(sizes) == 1 else str(ELEMENTS)
+    else:
+        wanted = (_ACROSS, _DOWN)[axis]
+        size = next((p.name for p in sizes if wanted.match(p.name)), str(SIDE))
+    if cluster > 1:
+        return f"{cluster}*cdiv({size}, {cluster * threads})"
+    return f"cdiv({size}, {threads})"

@@ -10,7 +10,7 @@ from pathlib import Path
 from gpuwatch.errors import UserError
 from gpuwatch.launch.elements import C_TYPES, ELEMENTS, PTX_TYPES, Element
 from gpuwatch.launch.model import Dim3, ParameterSlot
-from gpuwatch.launch.parameters import parameter_slots
+from gpuwatch.launch.parameters import parameter_slots, shape_directive
 from gpuwatch.ptx.model import Function, Module
 
 _TOKEN = re.compile(r"[A-Za-z_$][\w$]*|::|\S")
@@ -28,7 +28,6 @@ _TYPE_WORDS = frozenset(C_TYPES) | frozenset(
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|__restrict__|__restrict|restrict)\b")
 _RESTRICT = re.compile(r"\b(?:__restrict__|__restrict|restrict|__grid_constant__)\b")
 _AXIS = re.compile(r"%(?:ntid|tid|ctaid|nctaid)\.([xyz])")
-_BLOCK = re.compile(r"\.(maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +65,9 @@ class KernelParameter:
 
 @dataclass(frozen=True, slots=True)
 class KernelSignature:
-    """`axes` counts the dimensions of the grid that the kernel asks for; `block` is the block
-    that it was compiled for, or None; `dynamic_shared` whether it uses shared memory of a size
-    that the launch gives."""
+    """`axes` counts the dimensions of the grid that the kernel asks for; `block` and `cluster`
+    are those that it was compiled for, or None; `dynamic_shared` whether it uses shared memory of
+    a size that the launch gives."""
 
     kernel: str
     """Mangled name."""
@@ -76,6 +75,7 @@ class KernelSignature:
     parameters: tuple[KernelParameter, ...]
     axes: int = 1
     block: Dim3 | None = None
+    cluster: Dim3 | None = None
     dynamic_shared: bool = False
 
     def listing(self) -> str:
@@ -106,22 +106,25 @@ def read_signature(
     """
     function = next(entry for entry in module.entries() if entry.name == kernel)
     slots = parameter_slots(function)
+    body = module.text[function.start : function.end]
     types = _types(demangled)
     if len(types) != len(slots):
-        types = [_ptx_type(slot, function) for slot in slots]
+        types = [_ptx_type(slot, function, body) for slot in slots]
     texts = [*sources, *map(Path, module.files.values())]
     found = next(_found(texts, demangled, types), None)
     names = [_name(part) for part in found] if found else [""] * len(slots)
     if found and "(" not in demangled:
         types = [_written_type(*pair) for pair in zip(found, names, strict=True)]
     rows = zip(names, types, slots, strict=True)
-    body = module.text[function.start : function.end]
+    block = shape_directive(function, "reqntid")
+    asked = [axis for axis, size in zip("xyz", block or (), strict=False) if size > 1]
     return KernelSignature(
         kernel=kernel,
         demangled=demangled,
         parameters=tuple(KernelParameter(n, *row) for n, row in enumerate(rows)),
-        axes=max([1, *("xyz".index(axis) + 1 for axis in _AXIS.findall(body))]),
-        block=_compiled_block(function),
+        axes=max([1, *("xyz".index(axis) + 1 for axis in [*asked, *_AXIS.findall(body)])]),
+        block=block,
+        cluster=shape_directive(function, "reqnctapercluster"),
         dynamic_shared=_uses_dynamic_shared(module, body),
     )
 
@@ -151,11 +154,20 @@ def _split(text: str) -> list[str]:
     return [*parts, last] if parts or last else []
 
 
-def _ptx_type(slot: ParameterSlot, function: Function) -> str:
+def _ptx_type(slot: ParameterSlot, function: Function, body: str) -> str:
     parameter = next(p for p in function.parameters if p.name == slot.name)
-    if parameter.pointer:
-        return f".{slot.type} *"
+    if parameter.pointer or _is_address(slot.name, body):
+        return "void *"
     return f".{slot.type}[{slot.size}]" if parameter.count else f".{slot.type}"
+
+
+def _is_address(name: str, body: str) -> bool:
+    """Whether the parameter is loaded into a register that counts as a global address."""
+    load = rf"ld\.param\.[ub]64\s+(%[\w$]+)\s*,\s*\[{re.escape(name)}\]"
+    return any(
+        re.search(rf"cvta\.to\.global\.u64\s+%[\w$]+\s*,\s*{re.escape(match[1])}\s*;", body)
+        for match in re.finditer(load, body)
+    )
 
 
 def _found(sources: Iterable[Path], demangled: str, types: Sequence[str]) -> Iterator[list[str]]:
@@ -222,15 +234,6 @@ def _likeness(parts: Sequence[str], types: Sequence[str]) -> int:
     """In how many words a definition's parameters agree with the demangled types."""
     pairs = zip(parts, types, strict=True)
     return sum(len({*_TOKEN.findall(part)} & {*_TOKEN.findall(kind)}) for part, kind in pairs)
-
-
-def _compiled_block(function: Function) -> Dim3 | None:
-    for directive in function.directives:
-        match = _BLOCK.match(directive)
-        if match and match[1] == "reqntid":
-            x, y, z = (int(number or 1) for number in match.groups()[1:])
-            return x, y, z
-    return None
 
 
 def _uses_dynamic_shared(module: Module, body: str) -> bool:

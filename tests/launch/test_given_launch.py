@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from pathlib import Path
 
@@ -284,6 +285,39 @@ def test_a_guess_runs_over_the_sizes_and_can_be_launched(gemm: KernelSignature) 
     assert launch.grid[0] * launch.block[0] >= 1024
     assert launch.grid[1] * launch.block[1] >= 1024
     assert launch.threads_per_block == 256
+
+
+TYPELESS = """\
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry typeless(.param .u64 a, .param .u64 b, .param .u64 .ptr .align 4 c)
+.reqntid 64, 2, 1
+.reqnctapercluster 2, 1, 1
+{
+	.reg .b64 %rd<4>;
+	ld.param.u64 %rd1, [a];
+	cvta.to.global.u64 %rd2, %rd1;
+	ld.param.u64 %rd3, [b];
+	ret;
+}
+"""
+
+
+def test_ptx_alone_tells_pointers_block_and_cluster() -> None:
+    signature = read_signature(parse(TYPELESS, "t.ptx"), "typeless", "typeless")
+    assert [one.type for one in signature.parameters] == ["void *", ".u64", "void *"]
+    form = guess_form(signature)
+    assert dict(form.arguments) == {
+        "0": "f32[1048576]:uniform",
+        "1": "1",
+        "2": "f32[1048576]:uniform",
+    }
+    launch = launch_from_form(signature, form)
+    assert (launch.block, launch.cluster) == ((64, 2, 1), (2, 1, 1))
+    for block, words in (("32", "compiled for blocks of 64x2x1"), ("64,32", "2,048 threads")):
+        with pytest.raises(UserError, match=words):
+            launch_from_form(signature, dataclasses.replace(form, block=block))
 
 
 def test_a_guess_fills_structs_with_zeros(mixed: KernelSignature) -> None:

@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("-d", "--device", default=corpus.DEVICE)
     parser.add_argument("-v", "--verbose", action="store_true")
     parser.add_argument("programs", nargs="*")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     print(LEGEND)
     for column, probe in enumerate(corpus.probes(), 1):
         print(f"column {column}: {corpus.short(probe)}")

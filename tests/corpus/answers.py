@@ -151,7 +151,7 @@ def main() -> int:
     parser.add_argument("-d", "--device", default=corpus.DEVICE)
     parser.add_argument("-o", "--folder", type=Path, default=FOLDER)
     parser.add_argument("programs", nargs="*")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     total, wrong, failed = 0, 0, 0
     for program in given.programs or corpus.programs():
         if program in UNANSWERED:

@@ -163,7 +163,8 @@ def _wmma(
     ):
         opcode = f"wmma.load.{name}.sync.aligned.{layout}.{shape}.global.{kind}"
         loads.append(f"{opcode} {registers}, {place}, {stride}")
-    product = f"wmma.mma.sync.aligned.{layouts[0]}.{layouts[1]}.{shape}.{types}{end}"
+    combination = ".xor.popc" if factor == "b1" else ""
+    product = f"wmma.mma{combination}.sync.aligned.{layouts[0]}.{layouts[1]}.{shape}.{types}{end}"
     store = f"wmma.store.d.sync.aligned.{layouts[2]}.{shape}.global.{total}"
     return ";\n".join([*loads, f"{product} {c}, {a}, {b}, {c}",
                        f"{store} {where[2]}, {c}, {strides[2]}"])  # fmt: skip
@@ -184,6 +185,8 @@ _MATRICES = [
     _wmma("m16n16k16", ("s8", "s32"), ("row", "row", "col"), (2, 2, 8), (256, 512)),
     _wmma("m32n8k16", ("u8", "s32"), ("col", "col", "row"), (4, 1, 8), (512, 1024)),
     _wmma("m16n16k8", ("tf32", "f32"), ("row", "col", "row"), (4, 4, 8), (512, 1024)),
+    _wmma("m8n8k32", ("s4", "s32"), ("row", "col", "row"), (1, 1, 2), (128, 256)),
+    _wmma("m8n8k128", ("b1", "s32"), ("row", "col", "row"), (1, 1, 2), (128, 256)),
     _wmma("m8n8k4", ("f64", "f64"), ("col", "row", "row"), (1, 1, 2), (256, 512)),
 ]
 _TILES = [

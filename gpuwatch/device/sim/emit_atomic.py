@@ -51,8 +51,6 @@ def _atomic(e: Emitter, instruction: Instruction) -> None:
     kind, name = type_of(instruction), operation_of(instruction)
     if "async" in instruction.tokens:
         raise UnsupportedError("red.async: other blocks' shared memory")
-    if kind == "b128":
-        raise UnsupportedError(f"{name} of 128 bits")
     with_result = instruction.opcode == "atom"
     operands = instruction.operands[1 if with_result else 0 :]
     given = operands[1 : 3 if name == "cas" else 2]

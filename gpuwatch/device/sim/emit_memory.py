@@ -146,6 +146,8 @@ def _load_parameter(e: Emitter, targets: tuple[Operand, ...], source: Operand, k
 
 
 def _st(e: Emitter, instruction: Instruction) -> None:
+    if not _UNLIKE_STORES.isdisjoint(instruction.tokens):
+        raise UnsupportedError("stores to other blocks, and bulk stores")
     kind, space = type_of(instruction), space_of(instruction)
     target, source = instruction.operands[:2]
     sources = _elements(source)
@@ -185,6 +187,7 @@ def _nothing(_: Emitter, __: Instruction) -> None:
     """Order and hints: the simulator's memory is always in order."""
 
 
+_UNLIKE_STORES = frozenset(("async", "bulk"))
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 OPCODES: dict[str, Callable[[Emitter, Instruction], None]] = {
     "ld": _ld,

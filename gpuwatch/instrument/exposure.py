@@ -40,21 +40,20 @@ def exposed(program: Program) -> set[str]:
     """Names of the registers that a thread may read unwritten.
 
     A write under a guard, or in one branch of an `if` only, may not happen; nor may anything at
-    an instruction, but for what a probe in front of it does for the one behind it.
+    an instruction, but for what a probe in front of it does for the one behind it. A probe that
+    runs for a sample writes for probes of the same sample only.
     """
-    walk = _Walk()
+    entry = _Walk()
     for probe in program.probes:
         if probe.position == KERNEL and probe.before:
-            walk.actions(probe.body)
-    at_entry = walk.written
-    for group in groups(program):
-        walk.written = set(at_entry)
+            entry.probe(probe)
+    ends = [one for one in program.probes if one.position == KERNEL and not one.before]
+    found = set(entry.found)
+    for group in (*groups(program), ends):
+        walk = entry.copy()
         walk.group(group)
-    walk.written = set(at_entry)
-    for probe in program.probes:
-        if probe.position == KERNEL and not probe.before:
-            walk.actions(probe.body)
-    return walk.found
+        found |= walk.found
+    return found
 
 
 def groups(program: Program) -> Iterator[list[Probe]]:
@@ -79,7 +78,8 @@ def flow(group: Sequence[Probe]) -> Flow:
     walk = _Walk()
     walk.group(group)
     inward = {name for name in walk.found if not SPECIAL_REGISTER.fullmatch(name)}
-    return Flow(frozenset(inward), frozenset(walk.written | walk.guarded))
+    outward = walk.written.union(walk.guarded, *walk.sampled.values())
+    return Flow(frozenset(inward), frozenset(outward))
 
 
 def kept_by_lane(program: Program) -> list[str]:
@@ -147,15 +147,32 @@ class _Walk:
     guarded: set[str] = field(default_factory=set)
     found: set[str] = field(default_factory=set)
     helpers: set[str] = field(default_factory=set)
+    sampled: dict[tuple[int, str], set[str]] = field(default_factory=dict)
+    """What is surely written for the warps or blocks of a sample."""
+
+    def copy(self) -> _Walk:
+        sampled = {key: set(names) for key, names in self.sampled.items()}
+        return _Walk(set(self.written), set(self.guarded), set(self.found), set(), sampled)
 
     def group(self, probes: Iterable[Probe]) -> None:
         """Probes at one place, those in front of it first."""
-        at_first = set(self.written)
+        first = self.copy()
         for probe in probes:
             if not probe.before and _parts_lanes(probe.position):
-                self.guarded |= self.written - at_first
-                self.written = set(at_first)
+                self.guarded |= self.written - first.written
+                self.written, self.sampled = set(first.written), first.copy().sampled
+            self.probe(probe)
+
+    def probe(self, probe: Probe) -> None:
+        if probe.sample == 1:
             self.actions(probe.body)
+            return
+        key = probe.sample, probe.sample_unit
+        everywhere = set(self.written)
+        self.written |= self.sampled.get(key, set())
+        self.actions(probe.body)
+        self.sampled[key] = self.written - everywhere
+        self.written = everywhere
 
     def actions(self, actions: Iterable[Action]) -> None:
         for action in actions:

@@ -164,7 +164,7 @@ class _Weaver:
         code = body.code()
         bodies = [(body.scene(probe, body.first), probe.body) for probe in self._before]
         read: set[str] = set()
-        if bodies:
+        if bodies and bodies[0][0].probe.sample == 1:
             scene, actions = bodies[0]
             leading, rest = leading_clock(actions)
             lower.act(code, scene, leading)

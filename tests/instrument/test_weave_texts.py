@@ -160,3 +160,38 @@ def test_sites_of_inlined_code_have_the_line_that_it_was_inlined_into() -> None:
     ]
     by_line = parse_python(PROGRAM.replace('"ld.global"', '"line:7"', 1), "chase.py")
     assert sum(site.probe == "load" for site in weave(parse(text), "k", by_line).sites) == 1
+
+
+SAMPLED = """\
+import gpuwatch.language as gl
+from gpuwatch import Map, probe
+
+
+@Map(level="thread", type="array", size=8, cap=1)
+class ends:
+    begun: gl.u64
+
+
+begun: gl.u64 = 0
+
+
+@probe(pos="kernel", level="thread", before=True, sample=4)
+def enter():
+    begun = gl.clock()
+
+
+@probe(pos="kernel", level="thread"{sample})
+def leave():
+    ends.save(begun)
+"""
+
+
+def test_what_is_written_for_a_sample_is_initialised_for_the_rest() -> None:
+    """Before the clock is read: the initial value must not overwrite it."""
+    for sample, needed in (("", True), (", sample=4", False), (", sample=8", True)):
+        text = SAMPLED.format(sample=sample)
+        lines = weave(parse(CHASE), "k", parse_python(text, "s.py")).text.splitlines()
+        initial = [n for n, line in enumerate(lines) if line == "\tmov.u64 \t%gpw_begun, 0;"]
+        clock = next(n for n, line in enumerate(lines) if "%gpw_begun, %clock64" in line)
+        assert bool(initial) is needed
+        assert all(number < clock for number in initial)

@@ -228,6 +228,21 @@ def _global_timer(e: Emitter) -> tuple[str, str]:
     return "i64", ir.broadcast("i64", ir.value(f"add i64 {base}, {elapsed}"))
 
 
+def _upper_half(
+    whole: Callable[[Emitter], tuple[str, str]],
+) -> Callable[[Emitter], tuple[str, str]]:
+    def emit(e: Emitter) -> tuple[str, str]:
+        shifted = e.ir.binary("lshr", "i64", whole(e)[1], splat("i64", 32))
+        return "i32", e.ir.cast("trunc", "i64", shifted, "i32")
+
+    return emit
+
+
+def _dynamic_shared(e: Emitter) -> tuple[str, str]:
+    total = e.launch_value("i32", LaunchField.SHARED_BYTES)
+    return "i32", e.ir.broadcast("i32", e.ir.value(f"sub i32 {total}, {e.program.shared_bytes}"))
+
+
 def special_registers() -> dict[str, Callable[[Emitter], tuple[str, str]]]:
     """What emits each special register."""
     table: dict[str, Callable[[Emitter], tuple[str, str]]] = {
@@ -239,7 +254,12 @@ def special_registers() -> dict[str, Callable[[Emitter], tuple[str, str]]]:
         "%gridid": _constant(splat("i32", 0)),
         "%clock": _clock,
         "%clock64": _clock,
+        "%clock_hi": _upper_half(_clock),
         "%globaltimer": _global_timer,
+        "%globaltimer_lo": _global_timer,
+        "%globaltimer_hi": _upper_half(_global_timer),
+        "%total_smem_size": _of_launch(LaunchField.SHARED_BYTES),
+        "%dynamic_smem_size": _dynamic_shared,
         "%lanemask_eq": _lane_mask(lambda k: 1 << k),
         "%lanemask_lt": _lane_mask(lambda k: (1 << k) - 1),
         "%lanemask_le": _lane_mask(lambda k: (2 << k) - 1),

@@ -10,7 +10,12 @@ from gpuwatch.ptx import flow, isa
 from gpuwatch.ptx.model import Function, Immediate, Instruction, Module, Operand, Symbol, Variable
 from gpuwatch.ptx.types import type_bytes
 
-CLOCKS = frozenset(["%clock", "%clock64", "%clock_hi", "%globaltimer"])
+CLOCKS = frozenset(
+    (
+        *("%clock", "%clock64", "%clock_hi"),
+        *("%globaltimer", "%globaltimer_lo", "%globaltimer_hi"),
+    )
+)
 """Registers that show how far the cycles have come; a block is cut behind each read of one."""
 CARRY = "%carry flag"
 """The carry flag, a register of type pred."""

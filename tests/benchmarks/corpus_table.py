@@ -1,6 +1,6 @@
 """Which kernels of the corpus take which probes.
 
-    python tests/benchmarks/corpus_table.py [-d DEVICE] [-v] [PROGRAM ...]
+    python tests/benchmarks/corpus_table.py [-d DEVICE] [-j JOBS] [-v] [PROGRAM ...]
 
 For each kernel and probe: woven, assembled by ptxas, run, outputs identical bit for bit to the
 plain kernel's, and no record missing or dropped. -v adds a line for each pair that falls short.
@@ -11,15 +11,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
 
 import corpus_harness as corpus
-
-from gpuwatch.errors import UserError
 
 SIGNS = {
     "broken": "!",
@@ -35,26 +31,14 @@ LEGEND = (
 )
 
 
-def pairs_of(program: str, device: str) -> list[corpus.Pair] | str:
-    """All pairs of one program, or why there are none."""
-    try:
-        with corpus.opened(program, device) as session:
-            return [
-                corpus.attempt(session, kernel, mangled, probe)
-                for kernel, mangled in corpus.kernels(session.program).items()
-                for probe in corpus.probes()
-            ]
-    except UserError as problem:
-        return problem.message
-
-
-def measured(program: str, device: str) -> list[corpus.Pair] | str:
-    """As `pairs_of`, in a process of its own, so that a crash costs one program only."""
-    with ProcessPoolExecutor(1) as pool:
-        try:
-            return pool.submit(pairs_of, program, device).result()
-        except BrokenProcessPool:
-            return "the process crashed"
+def pairs_of(program: str, device: str) -> list[corpus.Pair]:
+    """All pairs of one program."""
+    with corpus.opened(program, device) as session:
+        return [
+            corpus.attempt(session, kernel, mangled, probe)
+            for kernel, mangled in corpus.kernels(session.program).items()
+            for probe in corpus.probes()
+        ]
 
 
 def show(program: str, pairs: list[corpus.Pair], verbose: bool) -> None:
@@ -73,14 +57,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("-d", "--device", default=corpus.DEVICE)
     parser.add_argument("-v", "--verbose", action="store_true")
+    parser.add_argument("-j", "--jobs", type=int, default=1, help="programs at a time")
     parser.add_argument("programs", nargs="*")
     given = parser.parse_intermixed_args()
     print(LEGEND)
     for column, probe in enumerate(corpus.probes(), 1):
         print(f"column {column}: {corpus.short(probe)}")
     every: list[corpus.Pair] = []
-    for program in given.programs or corpus.programs():
-        result = measured(program, given.device)
+    for program, result in corpus.each_in_its_own_process(
+        pairs_of, given.programs or corpus.programs(), given.device, given.jobs
+    ):
         if isinstance(result, str):
             print(f"{program}: {result}")
             continue

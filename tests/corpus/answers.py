@@ -16,8 +16,6 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -116,17 +114,6 @@ def differences(name: str, found: Answer, known: Answer) -> list[str]:
     return [*lines, *(f"{name}: buffer {k} differs" for k in wrong)]
 
 
-def _in_own_process(program: str, device: str) -> dict[str, Answer] | str:
-    """As `answered`, or why not; a fault of the device costs this program only."""
-    with ProcessPoolExecutor(1) as pool:
-        try:
-            return pool.submit(answered, program, device).result()
-        except UserError as problem:
-            return problem.message
-        except BrokenProcessPool:
-            return "the process crashed"
-
-
 def _record(program: str, answers: dict[str, Answer], device: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     kernels = ",\n".join(
@@ -150,13 +137,14 @@ def main() -> int:
     parser.add_argument("what", choices=("record", "check"))
     parser.add_argument("-d", "--device", default=corpus.DEVICE)
     parser.add_argument("-o", "--folder", type=Path, default=FOLDER)
+    parser.add_argument("-j", "--jobs", type=int, default=1, help="programs at a time")
     parser.add_argument("programs", nargs="*")
     given = parser.parse_intermixed_args()
     total, wrong, failed = 0, 0, 0
-    for program in given.programs or corpus.programs():
-        if program in UNANSWERED:
-            continue
-        answers = _in_own_process(program, given.device)
+    names = given.programs or [one for one in corpus.programs() if one not in UNANSWERED]
+    for program, answers in corpus.each_in_its_own_process(
+        answered, names, given.device, given.jobs
+    ):
         if isinstance(answers, str):
             print(f"{program}: {answers}", flush=True)
             failed += 1

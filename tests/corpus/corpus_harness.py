@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from gpuwatch.device import open_device
 from gpuwatch.device.base import Device
@@ -29,6 +33,9 @@ weaver, "ran" with other outputs than the plain kernel."""
 
 BUGS = (LookupError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError)
 """What a user must never see."""
+
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +123,27 @@ def attempt(session: Session, kernel: str, mangled: str, probe: str) -> Pair:
         return Pair(kernel, short(probe), "broken", f"{type(bug).__name__}: {bug}")
     stage = "identical" if frame.outputs_identical else "ran"
     return Pair(kernel, short(probe), stage, "", frame.records, frame.missing, frame.dropped)
+
+
+def each_in_its_own_process(
+    work: Callable[[str, str], Result], names: Sequence[str], device: str, jobs: int
+) -> Iterator[tuple[str, Result | str]]:
+    """`work(program, device)` of each program, in order, `jobs` at a time; or why it has none. A
+    crash or a fault of the device costs one program only."""
+
+    def alone(program: str) -> Result | str:
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            try:
+                return pool.submit(work, program, device).result()
+            except UserError as problem:
+                return problem.message
+            except BrokenProcessPool:
+                return "the process crashed"
+            except BUGS as bug:
+                return f"{type(bug).__name__}: {bug}"
+
+    with ThreadPoolExecutor(jobs) as threads:
+        yield from zip(names, threads.map(alone, names), strict=True)
 
 
 def _stage_before(session: Session, mangled: str, probe: str) -> str:

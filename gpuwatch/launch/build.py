@@ -50,19 +50,10 @@ def _built_runtime(toolchain: Toolchain, name: str) -> bytes:
         folder = Path(made)
         versions = folder / "versions"
         versions.write_text(f"{name} {{ global: cuda*; __cuda*; cuLaunch*; local: *; }};\n")
-        compiler = "-Xcompiler=-fPIC,-Wall,-Wextra,-Werror"
         linker = f"-Xlinker=--version-script={versions},-soname={name}"
-        what: list[str | Path] = [
-            compiler,
-            linker,
-            "-shared",
-            "-cudart",
-            "none",
-            *sorted(RUNTIME.glob("*.c")),
-        ]
-        _run_tool(
-            [toolchain.nvcc, "-O2", "-o", folder / name, *what], folder, "the stand-in runtime"
-        )
+        how = ["-O2", "-Xcompiler=-fPIC", linker, "-shared", "-cudart", "none"]
+        command = [toolchain.nvcc, *how, "-o", folder / name, *sorted(RUNTIME.glob("*.c"))]
+        _run_tool(command, folder, "the stand-in runtime")
         return (folder / name).read_bytes()
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuwatch.errors import UserError
+from gpuwatch.launch.initial import initial_bytes
 from gpuwatch.launch.memory import Piece, untie
+from gpuwatch.ptx import parse
 
 BASE = 0x1A5B_8000_0000
 STEP = 0x1000
@@ -64,3 +68,32 @@ def _kept(block: bytes, pieces: list[Piece]) -> list[Piece]:
             reached.add(index)
             waiting += _addresses(pieces[index].content, pieces)
     return [pieces[index] for index in sorted(reached)]
+
+
+def test_the_address_of_a_variable_is_a_parameter_or_nothing() -> None:
+    where = np.array([BASE + STEP + 4], np.uint64)
+    variable = Piece("scale", BASE + STEP, np.zeros(8, np.uint8), is_set=False)
+    untied = untie(where.tobytes(), [variable])
+    (place,) = untied.symbol_relocations
+    assert (place.offset, place.variable, place.addend) == (0, "scale", 4)
+    assert (untied.buffers, untied.globals) == ([], {})
+    holder = Piece("", BASE, where.view(np.uint8))
+    with pytest.raises(UserError, match="holds the address of the variable scale"):
+        untie(np.array([BASE], np.uint64).tobytes(), [holder, variable])
+
+
+@pytest.mark.parametrize(
+    ("declaration", "content"),
+    [
+        (".global .align 4 .u32 a = 5;", "05000000"),
+        (".global .align 4 .s16 a[3] = {-1, 0x10};", "ffff10000000"),
+        (".const .align 4 .f32 a[2] = {0f3F800000, 0fBF800000};", "0000803f000080bf"),
+        (".global .align 8 .f64 a = 0d3FF0000000000000;", "000000000000f03f"),
+        (".global .align 1 .b8 a[4] = {1, 2};", "01020000"),
+        (".global .align 8 .u64 a[2] = {generic(b), 7};", "00" * 8 + "07" + "00" * 7),
+    ],
+)
+def test_first_contents_of_variables(declaration: str, content: str) -> None:
+    header = ".version 8.0\n.target sm_80\n.address_size 64\n.global .align 4 .u32 b;\n"
+    module = parse(header + declaration + "\n", "variables.ptx")
+    assert initial_bytes(module.variables[1]).hex() == content

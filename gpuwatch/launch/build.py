@@ -52,8 +52,8 @@ def _built_runtime(toolchain: Toolchain, name: str) -> bytes:
         versions.write_text(f"{name} {{ global: cuda*; __cuda*; cuLaunch*; local: *; }};\n")
         linker = f"-Xlinker=--version-script={versions},-soname={name}"
         how = ["-O2", "-Xcompiler=-fPIC", linker, "-shared", "-cudart", "none"]
-        command = [toolchain.nvcc, *how, "-o", folder / name, *sorted(RUNTIME.glob("*.c"))]
-        _run_tool(command, folder, "the stand-in runtime")
+        files = [folder / name, *sorted(RUNTIME.glob("*.c"))]
+        _run_tool([toolchain.nvcc, *how, "-o", *files], folder, "the stand-in runtime")
         return (folder / name).read_bytes()
 
 

@@ -146,19 +146,19 @@ class SubjectReader:
             subject.parts["ignored" if part.declared == "pred" else "size"] = part
 
     def _out(self, instruction: Instruction, opcode: _Opcode, subject: Subject) -> None:
-        if not isa.written(instruction):
+        if not _has_destination(instruction):
             subject.missing["out"] = "it writes no register"
             return
         part = self._part(_first(instruction.operands[0]), opcode.written)
         if part.text == isa.SINK:
-            subject.missing["out"] = "it drops its first result"
+            subject.missing["out"] = "it drops its result"
         else:
             subject.parts["out"] = part
 
     def _sources(
         self, instruction: Instruction, needed: frozenset[str], opcode: _Opcode, subject: Subject
     ) -> None:
-        operands = instruction.operands[bool(isa.written(instruction)) :]
+        operands = instruction.operands[_has_destination(instruction) :]
         values = [each for each in operands if not isinstance(each, Address | Group)]
         for number, name in enumerate(SOURCES):
             if name not in needed:
@@ -186,6 +186,12 @@ class SubjectReader:
             case Symbol(name, offset):
                 return Part(f"{name}+{offset}" if offset else name, "symbol", taken=taken)
         raise AssertionError(operand)
+
+
+def _has_destination(instruction: Instruction) -> bool:
+    """Whether the first operand is written, if only to be dropped."""
+    sink = instruction.operands[:1] == (Register(isa.SINK),)
+    return sink or bool(isa.written(instruction))
 
 
 def _first(operand: Operand) -> Operand:

@@ -170,6 +170,14 @@ def test_helpers_that_a_place_cannot_give(
         weave(parse(BODY), "k", counting(position, before, value))
 
 
+def test_results_that_are_dropped() -> None:
+    text = kernel("\tatom.global.add.u32 _, [%a1], 7;\n\tret;\n")
+    program = recording("atom", {"value": ("u32", "gl.in1"), "more": ("u32", "1")})
+    assemble(find(), weave(parse(text), "k", program).text, "sm_86", "k")
+    with pytest.raises(UserError, match="it drops its result"):
+        weave(parse(text), "k", counting("atom", False, "gl.out"))
+
+
 def test_shadowed_registers_have_their_own_type() -> None:
     text = kernel(
         "\t.reg .b32 %x<3>; mov.u32 %x1, 5;\n"

@@ -179,6 +179,8 @@ OPERANDS = {
     "F": ["%f0"],
 }
 """Operands of each class; capitals are those that can be written."""
+OF_KERNEL = {"R": ["%v1", "%v4", "%i10"], "D": ["%a1"], "F": ["%f1"], "p": ["%p2"]}
+"""Registers of the kernel that a line could write, by class."""
 HARMFUL = ["%i1", "%i10", "%a1", "%v1", "%p1", "%d1", "%f1", "%f9", "box", "out", "n", "k", "%SP"]
 """What belongs to the kernel, or to nobody."""
 OPCODES = """\
@@ -207,7 +209,9 @@ def lines(draw: st.DrawFn) -> str:
         st.sampled_from(OPCODES.replace("\n", "; ").rstrip("; ").split("; "))
     ).split()
     operands = [draw(st.sampled_from(OPERANDS.get(kind, [kind]))) for kind in kinds]
-    if operands and draw(st.integers(0, 7)) == 0:
+    if kinds and kinds[0] in OF_KERNEL and draw(st.integers(0, 7)) == 0:
+        operands[0] = draw(st.sampled_from(OF_KERNEL[kinds[0]]))
+    elif operands and draw(st.integers(0, 15)) == 0:
         operands[draw(st.integers(0, len(operands) - 1))] = draw(st.sampled_from(HARMFUL))
     return f"{guard}{opcode} {', '.join(operands)};"
 

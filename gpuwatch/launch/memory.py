@@ -12,6 +12,8 @@ from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Pointers, Relocation, SymbolRelocation
 
 WORD = 8
+_SCANNED = 1 << 15
+"""Words looked through at a time."""
 
 
 @dataclass(slots=True)
@@ -83,19 +85,29 @@ class _Places:
         sizes = np.array([piece.content.size for piece in pieces], np.uint64)
         self._ends = self._starts + sizes[self._order]
 
+    @staticmethod
+    def _words_between(
+        words: NDArray[np.uint64], low: np.uint64, high: np.uint64
+    ) -> NDArray[np.int64]:
+        """Indices of the words from `low` to `high`, found in pieces that stay in the cache."""
+        found = []
+        for start in range(0, words.size, _SCANNED):
+            distances = words[start : start + _SCANNED] - low
+            found.append(np.flatnonzero(distances <= high - low) + start)
+        return np.concatenate(found)
+
     def pointers_in(self, memory: NDArray[np.uint8]) -> Pointers:
         """The aligned words of `memory` that are addresses; `buffers` are indices of pieces."""
         words = memory[: memory.size // WORD * WORD].view(np.uint64)
         if not self._starts.size or not words.size:
             return Pointers(*(np.zeros(0, np.int64) for _ in range(3)))
-        between = (words >= self._starts[0]) & (words <= self._ends.max())
-        at = np.flatnonzero(between)
+        at = self._words_between(words, self._starts[0], self._ends.max())
         values = words[at]
         below = np.searchsorted(self._starts, values, side="right") - 1
         inside = values <= self._ends[below]
         at, values, below = at[inside], values[inside], below[inside]
         return Pointers(
-            offsets=at.astype(np.int64) * WORD,
+            offsets=at * WORD,
             buffers=self._order[below],
             addends=(values - self._starts[below]).astype(np.int64),
         )

@@ -69,7 +69,7 @@ def case_of_forms(forms: list[str], seed: int) -> Case:
 
 def groups() -> list[list[str]]:
     """All forms, in as few programs as compile quickly."""
-    sizes = ((COMPUTING, 160), (MEMORY_FORMS, 30), (WARP_FORMS, 20))
+    sizes = ((COMPUTING, 160), (MEMORY_FORMS, 30), (WARP_FORMS, 10))
     found = [forms[k : k + size] for forms, size in sizes for k in range(0, len(forms), size)]
     if os.environ.get(ALL):
         found += [[form] for forms, _ in sizes for form in forms]

@@ -254,7 +254,9 @@ def _finished(e: Emitter, product: Product, totals: list[str]) -> list[str]:
             for t in totals
         ]
         return [e.ir.cast("trunc", "i64", t, "i32") for t in limited]
-    return [canonical(e.ir, t, "float") for t in totals] if product.d == "f32" else totals
+    if product.d == "s32":
+        return totals
+    return [canonical(e.ir, total, _work(product)) for total in totals]
 
 
 def matrix_fragment(shape: Shape, which: str, kind: str) -> Fragment:

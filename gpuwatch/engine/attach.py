@@ -87,7 +87,7 @@ def load_probed(
     """Weaves, assembles, loads and runs; compares the outputs with the plain kernel's bit for
     bit. Raises UserError when the probe cannot attach."""
     launch = plain.launch
-    woven = weave(watched.module, launch.kernel, program)
+    woven = weave(watched.module, launch.kernel, program, (launch.grid, launch.block))
     layout = _lay_out(watched, device, launch, woven)
     runner = _load(watched, device, woven.text, woven.entry, launch, woven, layout)
     runner.warm_up(device.info.modelled)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from gpuwatch.instrument import exits
 from gpuwatch.instrument.code import Code, Temporaries
 from gpuwatch.instrument.edits import Edits
+from gpuwatch.instrument.known import fold
 from gpuwatch.instrument.positions import Found
 from gpuwatch.instrument.registers import Declared
 from gpuwatch.instrument.scene import Scene, Shared
@@ -105,7 +106,7 @@ class Body:
     def insert(self, edits: Edits, opening: Sequence[str]) -> None:
         """Puts it all into the text, with `opening` in front of the first statement."""
         start = self.first.start if self.first else self._function.body_end
-        edits.before(start, "\n".join(opening))
+        edits.before(start, fold("\n".join(opening), self._shared.known))
         for offset, behind, block in self._blocks:
             if behind:
                 edits.after(offset, block)
@@ -152,11 +153,11 @@ class Body:
         scenes += [Scene(self._shared, probe, "") for probe in ending if not probe.body]
         if guard is None:
             exits.leave(code, scenes, self._shared.buffers.departed)
-            return "\n".join(code.lines), ""
+            return fold("\n".join(code.lines), self._shared.known), ""
         stay = self._shared.names.label()
         code.emit(f"@{'' if guard.negated else '!'}{guard.register} bra \t{stay}")
         exits.leave(code, scenes, self._shared.buffers.departed)
-        return "\n".join(code.lines), f"{stay}:"
+        return fold("\n".join(code.lines), self._shared.known), f"{stay}:"
 
     def _where(self, statement: Statement | None) -> Where:
         line = self._line_of(statement.start if statement else self._function.body_end)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from gpuwatch.instrument import indices, lower, saves
 from gpuwatch.instrument.code import Code
-from gpuwatch.instrument.scene import Scene
+from gpuwatch.instrument.scene import Scene, Shared
 from gpuwatch.probe.model import Action, Save
 from gpuwatch.probe.walk import saves as saves_of
 
@@ -26,7 +26,7 @@ def leave(code: Code, scenes: Sequence[Scene], departed: int) -> None:
     if not warps:
         return
     end = code.names.label()
-    _unless_complete(code, end, scenes[0].shared.variable, departed)
+    _unless_complete(code, end, scenes[0].shared, departed)
     for scene, rest, fields in warps:
         scene.alone = True
         _finish(code, scene, rest, fields)
@@ -53,7 +53,7 @@ def _finish(code: Code, scene: Scene, rest: Sequence[Action], fields: list[str])
     lower.act(code, scene, rest)
 
 
-def _unless_complete(code: Code, end: str, variable: str, departed: int) -> None:
+def _unless_complete(code: Code, end: str, shared: Shared, departed: int) -> None:
     """Branch to `end`, but for the lowest lane of the group that completes its warp."""
     active, leads = indices.active(code), indices.leads(code)
     code.emit(f"@!{leads} bra \t{end}")
@@ -63,7 +63,7 @@ def _unless_complete(code: Code, end: str, variable: str, departed: int) -> None
     complete = code.names.label()
     code.emit(f"@{whole} bra \t{complete}")
     with code.region():
-        counters = saves.buffer_address(code, variable, departed)
+        counters = saves.buffer_address(code, shared, departed)
         counter = code.compute("u64", "mad.lo.u64", warp, "4", counters)
         before = code.compute("u32", "atom.global.add.u32", f"[{counter}]", leaving)
         gone = code.compute("u32", "add.u32", before, leaving)

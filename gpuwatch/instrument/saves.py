@@ -7,14 +7,15 @@ from collections.abc import Iterator, Sequence
 from gpuwatch.instrument import indices, reductions, slots
 from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.layout import COUNT_BYTES, FIELD_BYTES, OFFSET_BYTES, field_offsets
-from gpuwatch.instrument.scene import Scene
+from gpuwatch.instrument.scene import Scene, Shared
 from gpuwatch.instrument.values import Value, convert
 from gpuwatch.probe.model import Map
 
 
-def buffer_address(code: Code, variable: str, index: int) -> str:
+def buffer_address(code: Code, shared: Shared, index: int) -> str:
     """u64: device address of a buffer, read from the pointer variable."""
-    return code.once(f"buffer {index}", "u64", "ld.global.u64", f"[{variable}+{8 * index}]")
+    place = f"[{shared.variable}+{8 * index}]"
+    return code.once(f"buffer {index}", "u64", f"ld.{shared.pointer_space}.u64", place)
 
 
 def operands(code: Code, map_: Map, values: Sequence[Value]) -> list[str]:
@@ -45,13 +46,13 @@ def _save_in_slot(
     code: Code, scene: Scene, map_: Map, number: int, fields: Sequence[str], *, once: bool
 ) -> None:
     """Find the slot; a save on an SM that has none is counted as dropped."""
-    variable = scene.shared.variable
+    shared = scene.shared
     slot = slots.slot(code, scene, map_)
-    counts = buffer_address(code, variable, 2 * number + 1)
+    counts = buffer_address(code, shared, 2 * number + 1)
     if map_.level != "sm":
         _save(code, scene, map_, number, fields, slot, once=once)
         return
-    buffer = buffer_address(code, variable, scene.shared.buffers.sm_count)
+    buffer = buffer_address(code, shared, scene.shared.buffers.sm_count)
     known = code.once("SMs", "u64", "ld.global.u64", f"[{buffer}]")
     inside = code.compute("pred", "setp.lt.u64", slot, known)
     beyond, end = code.names.label(), code.names.label()
@@ -76,11 +77,11 @@ def _save(
     *,
     once: bool,
 ) -> None:
-    variable = scene.shared.variable
-    count = _indexed(code, buffer_address(code, variable, 2 * number + 1), slot, COUNT_BYTES)
-    records = buffer_address(code, variable, 2 * number)
+    shared = scene.shared
+    count = _indexed(code, buffer_address(code, shared, 2 * number + 1), slot, COUNT_BYTES)
+    records = buffer_address(code, shared, 2 * number)
     if map_.dynamic:
-        offsets = buffer_address(code, variable, scene.shared.buffers.offsets[number])
+        offsets = buffer_address(code, shared, scene.shared.buffers.offsets[number])
         _append(code, map_, fields, count, records, _indexed(code, offsets, slot, OFFSET_BYTES))
         return
     base = _indexed(code, records, slot, map_.slot_bytes)

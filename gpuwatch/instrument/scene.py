@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpuwatch.instrument.code import Code
@@ -32,6 +33,10 @@ class Shared:
     """How many registers such a declaration makes; 0 for a plain name."""
     own_types: dict[tuple[str, str], str] = field(default_factory=dict)
     """The type that such a declaration names."""
+    known: Mapping[str, str] = field(default_factory=dict)
+    """Special registers that the launch is known to hold one value in."""
+    pointer_space: str = "global"
+    """State space of the pointer variable."""
     sampled: dict[tuple[int, str], str] = field(default_factory=dict)
     """Predicates that hold, throughout the kernel, whether this warp or block is in a sample."""
 

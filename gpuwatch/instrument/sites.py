@@ -14,6 +14,7 @@ from itertools import groupby
 from gpuwatch.instrument import helpers, lower
 from gpuwatch.instrument.code import Code, Temporaries
 from gpuwatch.instrument.exposure import helpers_of
+from gpuwatch.instrument.known import fold
 from gpuwatch.instrument.model import Site
 from gpuwatch.instrument.scene import Scene, Shared
 from gpuwatch.instrument.subject import HELPERS, Subject
@@ -94,7 +95,11 @@ class Sites:
         _run(front, scenes[: len(stop.before)], None)
         _run(back, scenes[len(stop.before) :], earlier)
         names.labels_given = first  # every place has labels of its own
-        return _Stencil([*front.lines, *earlier.lines], back.lines, names.labels, first)
+        before, after = [
+            fold("\n".join(lines), self._shared.known)
+            for lines in ([*front.lines, *earlier.lines], back.lines)
+        ]
+        return _Stencil(before, after, names.labels, first)
 
 
 def _run(code: Code, scenes: Sequence[Scene], earlier: Code | None) -> None:
@@ -130,10 +135,8 @@ def _guard(subject: Subject | None, earlier: Code | None) -> str:
 class _Stencil:
     """Lowered code with holes; `labels` is how many labels it has."""
 
-    def __init__(
-        self, before: Sequence[str], after: Sequence[str], prefix: str, first: int
-    ) -> None:
-        self._parts = [_Part("\n".join(lines), prefix, first) for lines in (before, after)]
+    def __init__(self, before: str, after: str, prefix: str, first: int) -> None:
+        self._parts = [_Part(text, prefix, first) for text in (before, after)]
         self.labels = max([0, *(number for part in self._parts for _, number in part.labels)])
 
     def fill(self, texts: dict[str, str], first: int) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from gpuwatch.errors import UserError
 from gpuwatch.instrument import lower, slots, text
@@ -21,9 +21,10 @@ from gpuwatch.instrument.exposure import (
     leading_clock,
     written,
 )
+from gpuwatch.instrument.known import known_registers
 from gpuwatch.instrument.layout import field_offsets
 from gpuwatch.instrument.matching import match
-from gpuwatch.instrument.model import Woven
+from gpuwatch.instrument.model import Dim3, Woven
 from gpuwatch.instrument.names import Names
 from gpuwatch.instrument.notes import notes
 from gpuwatch.instrument.positions import KERNEL
@@ -34,21 +35,28 @@ from gpuwatch.instrument.source_lines import main_file
 from gpuwatch.instrument.values import literal
 from gpuwatch.probe.model import Action, If, Probe, Program, Save
 from gpuwatch.ptx.model import Directive, Function, Module
+from gpuwatch.ptx.types import type_bytes
 
 _HEADER = frozenset({"version", "target", "address_size"})
+_POINTER_BYTES = 8
+_CONSTANT_BYTES = 64 << 10
 _LEVELS = frozenset({"thread", "warp"})
 
 
-def weave(module: Module, entry: str, program: Program) -> Woven:
+def weave(
+    module: Module, entry: str, program: Program, shape: tuple[Dim3, Dim3] | None = None
+) -> Woven:
     """`module` with the probes of `program` woven into the kernel named exactly `entry`, and into
-    the functions that it calls as far as the probes' registers allow.
+    the functions that it calls as far as the probes' registers allow. With `shape`, grid and
+    block of the launch, what is woven holds for launches of that shape only, and costs less.
 
     Raises UserError when there is no such kernel, when a probe's position matches nothing, when a
     helper cannot be had there, or when a map's record cannot hold its fields.
     """
     function = _find(module, entry)
     _check(program)
-    return _Weaver(module, function, program).weave()
+    known = known_registers(*shape) if shape else {}
+    return _Weaver(module, function, program, known).weave()
 
 
 def _find(module: Module, entry: str) -> Function:
@@ -76,13 +84,16 @@ def _check(program: Program) -> None:
 class _Weaver:
     """One weaving: collects code per place, then inserts it all in one pass."""
 
-    def __init__(self, module: Module, function: Function, program: Program) -> None:
+    def __init__(
+        self, module: Module, function: Function, program: Program, known: Mapping[str, str]
+    ) -> None:
         self._module = module
         self._function = function
         self._program = program
         self._names = Names(module.text)
         self._temporaries = Temporaries(self._names.registers)
         self._shared = Shared.of(program, self._names)
+        self._shared.known = known
         self._shared.saved_once = frozenset(_saved_once(program))
         self._sites = Sites(self._shared, self._temporaries)
         kernel = [probe for probe in program.probes if probe.position == KERNEL]
@@ -95,6 +106,8 @@ class _Weaver:
 
     def weave(self) -> Woven:
         owned = [line for one in self._program.probes for line in text.declare(self._shared, one)]
+        buffers = self._shared.buffers.departed + self._counts
+        self._shared.pointer_space = _pointer_space(self._module, buffers)
         main = self._body(self._function)
         entry_lines = self._enter(main)
         found = self._matched.found
@@ -105,7 +118,7 @@ class _Weaver:
             body.weave(found[function.name], ending, FUNCTION_EXITS, falls=False)
         declared = owned + self._declarations()
         edits = Edits(self._module.text)
-        self._declare_pointers(edits, self._shared.buffers.departed + self._counts)
+        self._declare_pointers(edits, buffers)
         main.insert(edits, declared + entry_lines)
         for body, _ in others:
             body.insert(edits, declared if body.woven else ())
@@ -149,7 +162,8 @@ class _Weaver:
                 if isinstance(one, Directive) and one.name in _HEADER
             )
             name = self._shared.variable
-            edits.after(end, f".visible .global .align 8 .u64 {name}[{buffers}];")
+            space = self._shared.pointer_space
+            edits.after(end, f".visible .{space} .align 8 .u64 {name}[{buffers}];")
 
     def _declarations(self) -> list[str]:
         lines = [
@@ -181,6 +195,17 @@ class _Weaver:
         for scene, actions in bodies:
             lower.act(code, scene, actions)
         return code.lines
+
+
+def _pointer_space(module: Module, buffers: int) -> str:
+    """Constant memory, whose loads are the quickest, where it has room (64 KB, CUDA programming
+    guide, "Technical Specifications"); else global memory."""
+    taken = sum(
+        -(-type_bytes(one.type) * max(1, one.count) // _POINTER_BYTES) * _POINTER_BYTES
+        for one in module.variables
+        if one.space == "const"
+    )
+    return "const" if taken + _POINTER_BYTES * buffers <= _CONSTANT_BYTES else "global"
 
 
 def _saved_once(program: Program) -> Iterator[str]:

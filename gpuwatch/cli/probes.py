@@ -15,11 +15,11 @@ from gpuwatch.cli.ptx import print_diff
 from gpuwatch.engine.choices import probe_choices
 from gpuwatch.errors import UserError
 from gpuwatch.instrument import lay_out, weave
-from gpuwatch.instrument.layout import field_offsets
 from gpuwatch.instrument.memory import map_bytes
 from gpuwatch.instrument.model import MapLayout
 from gpuwatch.probe import load
-from gpuwatch.probe.model import Map, Probe, Program
+from gpuwatch.probe.describe import describe_fields, describe_probe, describe_slot
+from gpuwatch.probe.model import Program
 from gpuwatch.ptx import parse
 
 SM_COUNT = 72
@@ -111,7 +111,7 @@ def _show(given: argparse.Namespace) -> int:
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"{program.name}: {program.title}", style="bold")
     for probe in program.probes:
-        console.print(f"  probe {_describe(probe)}")
+        console.print(f"  probe {describe_probe(probe)}")
     try:
         woven = weave(parse(EXAMPLE, "example.ptx"), "example", program)
     except UserError as problem:
@@ -123,12 +123,6 @@ def _show(given: argparse.Namespace) -> int:
     console.print("In a small example kernel it becomes:", style="bold")
     print_diff(woven, 1, console)
     return 0
-
-
-def _describe(probe: Probe) -> str:
-    when = "before" if probe.before else "after"
-    sampled = f", for one {probe.sample_unit} in {probe.sample}" if probe.sample > 1 else ""
-    return f"{probe.name}: {when} {probe.position}, once per {probe.level}{sampled}"
 
 
 def _map_table(
@@ -148,19 +142,10 @@ def _map_table(
             map_.name,
             f"{map_.type} per {map_.level}",
             f"{place.slots:,}",
-            _record(map_),
-            ", ".join(
-                f"{field.name} {field.type} {offset}"
-                for field, offset in zip(map_.fields, field_offsets(map_), strict=True)
-            ),
+            describe_slot(map_),
+            describe_fields(map_),
             f"{map_bytes(layout, place):,}",
         )
     if not program.maps:
         table.add_row("none")
     return table
-
-
-def _record(map_: Map) -> str:
-    if map_.dynamic:
-        return f"{map_.size} bytes, as many as are saved"
-    return f"{map_.size} bytes x {map_.cap}"

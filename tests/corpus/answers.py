@@ -39,7 +39,7 @@ TIMED = frozenset(
 )  # fmt: skip
 """Kernels in which who comes first decides what a warp does: their counts are not compared."""
 PROBE = str(corpus.HOME / "probes" / "access_counts.py")
-"""Counts global and shared accesses, and their bytes, per warp."""
+"""Counts accesses to memory, and their bytes, per warp."""
 
 Answer = dict[str, Any]
 """Of one kernel: "outputs" (SHA-256 of each buffer, shortened), "exact", "identical", "records",

@@ -1,4 +1,4 @@
-"""How many global and shared accesses each thread made, summed per warp: exact on every device."""
+"""How often each thread reached memory of any kind, parameters too, summed per warp."""
 
 import gpuwatch.language as gl
 
@@ -16,7 +16,7 @@ accesses: gl.u32 = 0
 moved: gl.u32 = 0
 
 
-@probe(pos="ld.global:st.global:ld.shared:st.shared:atom:red", level="thread")
+@probe(pos="ld:st:atom:red", level="thread")
 def at_access():
     accesses += 1
     moved += gl.bytes

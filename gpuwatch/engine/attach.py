@@ -24,6 +24,9 @@ _WARM_UP = 20
 """Launches on a GPU before times count: clocks rise, caches fill."""
 _PAIRS = 20
 """Plain and probed launches in turn on a GPU, so that the first ratio is of like with like."""
+_LEAST_PAIRS = 3
+_PATIENCE_SECONDS = 0.2
+"""How long each of these may go on for a kernel of long launches."""
 
 
 @dataclass(slots=True)
@@ -40,8 +43,11 @@ class Runner:
 
     def warm_up(self, modelled: bool) -> None:
         """On a GPU, launches until clocks and caches are steady; a modelled device needs none."""
-        for _ in range(1 if modelled else _WARM_UP):
+        started = time.monotonic()
+        for number in range(1 if modelled else _WARM_UP):
             begun = time.monotonic()
+            if number and begun - started > _PATIENCE_SECONDS:
+                break
             result = self.loaded.run()
             self.wall_seconds = time.monotonic() - begun
         self.last = result
@@ -142,7 +148,10 @@ def _pipeline(
 def _time_in_turn(plain: Runner, probed: Runner) -> None:
     plain.times.clear()
     probed.times.clear()
-    for _ in range(_PAIRS):
+    started = time.monotonic()
+    for number in range(_PAIRS):
+        if number >= _LEAST_PAIRS and time.monotonic() - started > _PATIENCE_SECONDS:
+            break
         probed.times.add([probed.loaded.run().kernel_seconds])
         plain.times.add([plain.loaded.run().kernel_seconds])
 

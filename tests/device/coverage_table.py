@@ -124,7 +124,7 @@ Checked by kernels of their own: {_others()}.
 {refused}
 Forms that are refused though their opcode is known: `cp.async.bulk`, `red.async`, `st.async`,
 `st.bulk`, `mma.sp`, anything of type `b128`, `ldmatrix` of other than 8x8 tiles of 16 bits,
-`isspacep.const` and `isspacep.param`.
+`isspacep.const`.
 """
 
 

@@ -67,6 +67,26 @@ st.global.u32 [%q0], %r2;
     assert outcome(body)[0] == 3
 
 
+def test_parameters_have_addresses() -> None:
+    """Read by a register in parameter space, and through a generic address."""
+    body = """
+mov.u32 %r1, %laneid; and.b32 %r1, %r1, 1; mul.wide.u32 %q3, %r1, 4;
+mov.b64 %q1, out; add.s64 %q2, %q1, %q3; ld.param.u32 %r2, [%q2];
+cvta.param.u64 %q4, %q1; add.s64 %q4, %q4, %q3; ld.u32 %r3, [%q4];
+isspacep.param %p1, %q4; isspacep.param %p2, %q0;
+sub.u32 %r4, %r3, %r2; selp.u32 %r5, 1, 0, %p1; selp.u32 %r6, 2, 0, %p2;
+add.u32 %r4, %r4, %r5; add.u32 %r4, %r4, %r6;
+mov.u32 %r1, %laneid; mul.wide.u32 %q3, %r1, 4; add.s64 %q3, %q0, %q3;
+st.global.u32 [%q3], %r4;
+st.global.u32 [%q3+128], %r2;
+"""
+    out = outcome(body, 64)
+    assert out[:32].tolist() == [1] * 32
+    low, high = out[32], out[33]
+    assert (int(high) << 32 | int(low)) >= 1 << 36
+    assert out[32:].tolist() == [low, high] * 16
+
+
 def test_hints_have_no_effect() -> None:
     body = """
 createpolicy.fractional.L2::evict_first.b64 %q1, 1.0;

@@ -24,6 +24,8 @@ from gpuwatch.device.sim.layout import (
 )
 from gpuwatch.ptx.model import Address, Immediate, Instruction, Operand, Symbol
 
+PARAMETER_WINDOW = 0x3_0000_0000
+"""Generic addresses of the kernel's parameters, for `cvta.param`."""
 SPACES = ("param", "global", "shared", "local", "const")
 ADDRESSES = vector("i64")
 
@@ -81,10 +83,12 @@ class Access:
             return self.e.launch_value("i64", LaunchField.SHARED_BYTES)
         if self.space == "local":
             return str(self.e.program.local_bytes)
+        if self.space == "param":
+            return str(self.e.program.parameter_bytes)
         return self.e.launch_value("i64", LaunchField.ARENA_BYTES)
 
     def base(self) -> int:
-        return 0 if self.space in ("shared", "local") else ARENA_BASE
+        return 0 if self.space in ("shared", "local", "param") else ARENA_BASE
 
     def check_one(self, address: str, extent: int) -> None:
         """Faults unless `extent` bytes at the scalar `address` are inside and aligned."""
@@ -128,7 +132,11 @@ class Access:
         arena = self._outside(ARENA_BASE, e.launch_value("i64", LaunchField.ARENA_BYTES))
         shared = self._outside(SHARED_WINDOW, e.launch_value("i64", LaunchField.SHARED_BYTES))
         local = self._outside(LOCAL_WINDOW, str(e.program.local_bytes))
-        return ir.binary("and", "i1", ir.binary("and", "i1", arena, shared), local)
+        outside = ir.binary("and", "i1", ir.binary("and", "i1", arena, shared), local)
+        if not e.generic_parameters:
+            return outside
+        parameters = self._outside(PARAMETER_WINDOW, str(e.program.parameter_bytes))
+        return ir.binary("and", "i1", outside, parameters)
 
     def host_of(self, address: str) -> str:
         """Host pointer of a scalar global or shared address."""
@@ -147,11 +155,19 @@ class Access:
             delta = shared
         elif self.space == "local":
             delta = ir.load(ADDRESSES, "%local.base")
+        elif self.space == "param":
+            delta = self._parameters()
         elif self.space == "generic":
             local = ir.load(ADDRESSES, "%local.base")
             delta = self._window(delta, SHARED_WINDOW, shared)
             delta = self._window(delta, LOCAL_WINDOW, local)
+            if e.generic_parameters:
+                delta = self._window(delta, PARAMETER_WINDOW, self._parameters())
         return ir.binary("add", "i64", self.address, delta)
+
+    def _parameters(self) -> str:
+        ir = self.e.ir
+        return ir.broadcast("i64", ir.value("ptrtoint ptr %parameters to i64"))
 
     def _window(self, delta: str, window: int, base: str) -> str:
         ir = self.e.ir

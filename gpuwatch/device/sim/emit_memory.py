@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpuwatch.device.sim.access import Access, effective_address, space_of
+from gpuwatch.device.sim.access import (
+    PARAMETER_WINDOW,
+    Access,
+    effective_address,
+    space_of,
+)
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, type_of
 from gpuwatch.device.sim.ir import BITS, MASK_ALL, SCALAR, SUFFIX, WARP, splat, vector
 from gpuwatch.device.sim.layout import ARENA_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
@@ -125,7 +130,7 @@ def _ld(e: Emitter, instruction: Instruction) -> None:
     kind, space = type_of(instruction), space_of(instruction)
     target, source = instruction.operands[:2]
     targets = _elements(target)
-    if space == "param":
+    if space == "param" and isinstance(source, Address) and isinstance(source.base, Symbol):
         _load_parameter(e, targets, source, kind)
         return
     access = Access(e, space, SCALAR[kind], len(targets), effective_address(e, source, space))
@@ -133,9 +138,9 @@ def _ld(e: Emitter, instruction: Instruction) -> None:
         e.write(register, value, kind)
 
 
-def _load_parameter(e: Emitter, targets: tuple[Operand, ...], source: Operand, kind: str) -> None:
-    if not isinstance(source, Address) or not isinstance(source.base, Symbol):
-        raise UnsupportedError("a parameter address that is not a constant")
+def _load_parameter(e: Emitter, targets: tuple[Operand, ...], source: Address, kind: str) -> None:
+    """All lanes load the same place, which is known."""
+    assert isinstance(source.base, Symbol)
     if source.base.name not in e.program.parameters:
         raise UnsupportedError(f"parameter {source.base.name}")
     offset = e.program.parameters[source.base.name] + source.base.offset + source.offset
@@ -188,7 +193,7 @@ def _nothing(_: Emitter, __: Instruction) -> None:
 
 
 _UNLIKE_STORES = frozenset(("async", "bulk"))
-_WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
+_WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAMETER_WINDOW}
 OPCODES: dict[str, Callable[[Emitter, Instruction], None]] = {
     "ld": _ld,
     "ldu": _ld,

@@ -30,6 +30,10 @@ class Emitter:
         self.guard: str | None = None
         self.nans = nans_of(program)
         self._blind = False
+        self.generic_parameters = any(
+            i.tokens[:2] == ("cvta", "param") for i in program.instructions
+        )
+        """Whether generic addresses may be those of parameters."""
         self.specials: Mapping[str, Callable[[Emitter], tuple[str, str]]] = {}
         """Special registers: what emits (LLVM scalar type, vector value)."""
 
@@ -86,7 +90,8 @@ class Emitter:
 
     def symbol(self, symbol: Symbol) -> int:
         """A variable's address within its own space."""
-        for table in (self.program.shared, self.program.local, self.symbols):
+        program = self.program
+        for table in (program.shared, program.local, program.parameters, self.symbols):
             if symbol.name in table:
                 return table[symbol.name] + symbol.offset
         raise UnsupportedError(f"symbol {symbol.name}")

@@ -162,14 +162,15 @@ def _names(names: Sequence[str], mask: int) -> frozenset[str]:
 
 
 def _polls(program: Program) -> bool:
-    """Whether a block that lies on a cycle holds an instruction that can see others' doings."""
+    """Whether a loop's end depends on an instruction in it that can see others' doings."""
     used = {name for i in program.instructions for name in read(i)}
-    polling = [
-        k
-        for k, block in enumerate(program.blocks)
-        if any(_sees_others(i, used) for i in program.instructions[block.first : block.end])
-    ]
-    return any(_comes_back(program, k) for k in polling)
+    for k, block in enumerate(program.blocks):
+        for instruction in program.instructions[block.first : block.end]:
+            if _sees_others(instruction, used) and _decides(
+                program, instruction, _cycle(program, k)
+            ):
+                return True
+    return False
 
 
 def _sees_others(instruction: Instruction, used: set[str]) -> bool:
@@ -183,16 +184,40 @@ def _sees_others(instruction: Instruction, used: set[str]) -> bool:
     return tokens[0] == "nanosleep"
 
 
-def _comes_back(program: Program, start: int) -> bool:
-    """Whether a path leads from a block to itself."""
-    count = len(program.blocks)
+def _cycle(program: Program, start: int) -> set[int]:
+    """The blocks on paths from a block back to itself; none when there is no such path."""
+    following = [block.successors for block in program.blocks]
+    before: list[list[int]] = [[] for _ in range(len(following) + 1)]
+    for k, successors in enumerate(following):
+        for successor in successors:
+            before[successor].append(k)
+    return _reached(start, [*following, ()]) & _reached(start, before)
+
+
+def _reached(start: int, edges: Sequence[Sequence[int]]) -> set[int]:
+    """Blocks to which a path of one or more edges leads."""
     seen: set[int] = set()
-    waiting = list(program.blocks[start].successors)
+    waiting = list(edges[start])
     while waiting:
         k = waiting.pop()
-        if k == start:
-            return True
-        if k < count and k not in seen:
+        if k not in seen:
             seen.add(k)
-            waiting += program.blocks[k].successors
-    return False
+            waiting += edges[k]
+    return seen
+
+
+def _decides(program: Program, source: Instruction, cycle: Collection[int]) -> bool:
+    """Whether what `source` gives reaches, through registers, a branch in the cycle."""
+    if not cycle or source.opcode == "nanosleep":
+        return bool(cycle)
+    tainted = set(written(source))
+    grows = True
+    while grows:
+        grows = False
+        for instruction in program.instructions:
+            results = written(instruction)
+            if not tainted.issuperset(results) and not tainted.isdisjoint(read(instruction)):
+                tainted.update(results)
+                grows = True
+    ends = (program.instructions[program.blocks[k].end - 1] for k in cycle)
+    return any(end.opcode in _ENDS and not tainted.isdisjoint(read(end)) for end in ends)

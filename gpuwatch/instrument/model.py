@@ -68,7 +68,8 @@ class Woven:
 @dataclass(frozen=True, slots=True)
 class MapPlace:
     """Where one map lies: its records in buffer `records`, a u32 save counter per slot in
-    buffer `counts`. Record k of slot s starts at byte `s * map.slot_bytes + k * map.size`."""
+    buffer `counts`, which stops at 2^31 (of maps that reduce or count: whether there was a
+    save). Record k of slot s starts at byte `s * map.slot_bytes + k * map.size`."""
 
     map: Map
     slots: int

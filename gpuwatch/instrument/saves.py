@@ -86,7 +86,7 @@ def _save(
         return
     base = _indexed(code, records, slot, map_.slot_bytes)
     if map_.type == "array" and not once:
-        index = code.compute("u32", "atom.global.add.u32", f"[{count}]", "1")
+        index = _count(code, count)
         room = code.compute("pred", "setp.lt.u32", index, str(map_.cap))
         with code.skipped_unless(room):
             place = code.compute("u64", "mad.wide.u32", index, str(map_.size), base)
@@ -105,7 +105,7 @@ def _append(
     code: Code, map_: Map, fields: Sequence[str], count: str, records: str, offset: str
 ) -> None:
     """Save behind what the slot holds, up to where the next slot's records begin."""
-    index = code.compute("u32", "atom.global.add.u32", f"[{count}]", "1")
+    index = _count(code, count)
     first = code.compute("u64", "ld.global.u64", f"[{offset}]")
     end = code.compute("u64", "ld.global.u64", f"[{offset}+{OFFSET_BYTES}]")
     wide = code.compute("u64", "cvt.u64.u32", index)
@@ -113,6 +113,15 @@ def _append(
     room = code.compute("pred", "setp.lt.u64", position, end)
     with code.skipped_unless(room):
         _store(code, map_, fields, _indexed(code, records, position, map_.size))
+
+
+def _count(code: Code, count: str) -> str:
+    """u32: how many saves the slot had before this one. Counting stops at 2^31, so that no number
+    of saves brings a full slot back to its beginning."""
+    index = code.compute("u32", "atom.global.add.u32", f"[{count}]", "1")
+    endless = code.compute("pred", "setp.lt.s32", index, "0")
+    code.emit(f"@{endless} red.global.add.u32 \t[{count}], -1")
+    return index
 
 
 def _indexed(code: Code, base: str, index: str, size: int) -> str:

@@ -8,8 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weaving import HEADER, Probed, kernel, run
+from weaving import HEADER, SHARED, Probed, kernel, launch_of, run
 
+from gpuwatch.device.base import KernelImage
+from gpuwatch.device.sim import open_sim
 from gpuwatch.instrument import lay_out, weave
 from gpuwatch.instrument.layout import index_of
 from gpuwatch.probe import parse_python, parse_toml, verify
@@ -157,6 +159,23 @@ def test_saves_on_sms_beyond_the_map_are_counted_as_dropped(options: str) -> Non
     assert got.dropped == 86
     assert (got.column("count").sum() if got.map.type == "hist" else len(got)) == kept
     assert set(got.slots.tolist()) == {0}
+
+
+@pytest.mark.parametrize("cap", ["2", '"dynamic"'])
+def test_no_number_of_saves_brings_a_full_slot_back_to_its_beginning(cap: str) -> None:
+    parsed = program(f'@Map(level="kernel", cap={cap})\nclass m:\n    n: gl.u64\n', "gl.site")
+    woven = weave(parse(STORES), "k", parsed)
+    layout = lay_out(woven, GRID, BLOCK)
+    already = np.array([2**31 - 10], np.uint32).view(np.uint8)
+    device = open_sim("a10", threads=1)
+    image = KernelImage("k", woven.text, b"", 40, SHARED, woven.pointer_variable)
+    contents = {**layout.fixed, 1: already}
+    loaded = device.load(image, launch_of(GRID, BLOCK, 0), layout.buffers, contents)
+    loaded.run()
+    assert loaded.read_map(1).view(np.uint32).tolist() == [2**31]
+    assert not loaded.read_map(0).any()
+    loaded.close()
+    device.close()
 
 
 HIST = '@Map(level="{level}", type="hist", {options})\nclass {name}:\n    value: gl.{type}\n\n'

@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import sys
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 from textual.app import App
 
@@ -23,6 +23,7 @@ from gpuwatch.tui.theme import THEME
 LOCAL_HZ = 30.0
 REMOTE_HZ = 10.0
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_CHECK_SECONDS = 1.0
 _GC_THRESHOLDS = (100_000, 50, 100)
 
 
@@ -61,6 +62,7 @@ class GpuwatchApp(App[None]):
             loop = asyncio.get_running_loop()
             for number in _SIGNALS:
                 loop.add_signal_handler(number, self._end_by_signal, number)
+            self.set_interval(_CHECK_SECONDS, self._check_terminal)
             self.call_after_refresh(_calm_collector)
 
     def go_live(self, kernel: str | None, probe: str | None) -> None:
@@ -83,7 +85,21 @@ class GpuwatchApp(App[None]):
         self.push_screen(Help(where))
 
     def _end_by_signal(self, number: int) -> None:
+        if not sys.stderr.isatty():
+            self._abandon()
         self.exit(return_code=128 + number)
+
+    def _check_terminal(self) -> None:
+        """Textual's thread that writes to the terminal ends when that is gone, and an orderly
+        exit would then wait for it for ever."""
+        writer = getattr(self._driver, "_writer_thread", None)
+        if writer is not None and not writer.is_alive():
+            self._abandon()
+
+    def _abandon(self) -> NoReturn:
+        """Ends the worker and the process at once: there is no terminal left to restore."""
+        self.feed.close()
+        os._exit(128 + signal.SIGHUP)
 
 
 def _calm_collector() -> None:

@@ -68,8 +68,12 @@ class Terminal:
     def alternate(self) -> str:
         return self.tmux("display-message", "-p", "#{alternate_on}").strip()
 
+    @property
+    def process(self) -> int:
+        return int(self._pid_file.read_text())
+
     def kill(self, number: signal.Signals) -> None:
-        os.kill(int(self._pid_file.read_text()), number)
+        os.kill(self.process, number)
 
     def wait_for(self, *texts: str) -> str:
         """The first screen that shows all `texts`."""
@@ -115,13 +119,39 @@ def test_use_and_quit(terminal: Terminal, program: list[str]) -> None:
     assert terminal.alternate() == "0"
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("program", [FAKE, REAL], ids=["fake", "real"])
-def test_sigterm_restores_the_terminal(terminal: Terminal, program: list[str]) -> None:
+def test_a_signal_restores_the_terminal(
+    terminal: Terminal, program: list[str], number: signal.Signals
+) -> None:
     terminal.start(program)
     terminal.wait_for("SM occupancy")
-    terminal.kill(signal.SIGTERM)
-    terminal.wait_for("status=143")
+    terminal.kill(number)
+    terminal.wait_for(f"status={128 + number}")
     assert terminal.alternate() == "0"
+
+
+def test_no_process_outlives_its_terminal(terminal: Terminal) -> None:
+    terminal.start(REAL)
+    terminal.wait_for("SM occupancy")
+    process = terminal.process
+    children = _children(process)
+    assert children
+    terminal.close()
+    end = time.monotonic() + DEADLINE_SECONDS
+    while any(map(_runs, (process, *children))):
+        assert time.monotonic() < end, "a process is still there"
+        time.sleep(POLL_SECONDS)
+
+
+def _children(process: int) -> list[int]:
+    listed = Path(f"/proc/{process}/task/{process}/children").read_text()
+    return [int(number) for number in listed.split()]
+
+
+def _runs(process: int) -> bool:
+    stat = Path(f"/proc/{process}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def test_a_small_terminal_shows_the_size_needed(terminal: Terminal) -> None:

@@ -138,9 +138,11 @@ def _value(node: Node, columns: Columns, grid: Dim3, other: Any) -> Any:
 def _statistic(name: str, values: NDArray[Any]) -> float:
     if len(values) == 0:
         return float("nan")
-    if name in ("min", "max", "mean"):
-        result = getattr(values, name)()
-        return result.item() if hasattr(result, "item") else result
+    if name in ("min", "max"):
+        least_or_greatest: float = getattr(values, name)().item()
+        return least_or_greatest
+    if name == "mean":
+        return float(values.mean())
     return float(np.percentile(values, int(name[1:])))
 
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from sim_support import run
+
+from gpuwatch.device.sim import blocks, dispatch, frame
 
 Statement = tuple[object, ...]
 Body = list[Statement]
@@ -246,9 +249,26 @@ def expected(functions: tuple[Body, Body, Body], main: list[Body]) -> list[list[
     return [[v[k] for v in threads] for k in range(COUNT)]
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-@given(functions=_FUNCTIONS, main=_MAINS)
-def test_random_programs(functions: tuple[Body, Body, Body], main: list[Body]) -> None:
+def check(functions: tuple[Body, Body, Body], main: list[Body]) -> None:
     out = np.zeros((COUNT, 64), np.uint32)
     got = run(write(functions, main), "k", (1, 1, 1), (64, 1, 1), [out]).buffers[0]
     assert got.tolist() == expected(functions, main)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(functions=_FUNCTIONS, main=_MAINS)
+def test_random_programs(functions: tuple[Body, Body, Body], main: list[Body]) -> None:
+    check(functions, main)
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(functions=_FUNCTIONS, main=_MAINS, quantum=st.sampled_from([1, 60, 400]))
+def test_random_programs_whose_lanes_and_warps_take_turns(
+    functions: tuple[Body, Body, Body], main: list[Body], quantum: int
+) -> None:
+    """As if a loop polled: lanes are hidden and warps suspended at any point."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "_polls", lambda _: True)
+        for module in (dispatch, frame):
+            patch.setattr(module, "POLLING_QUANTUM", quantum)
+        check(functions, main)

@@ -258,8 +258,9 @@ class Lowering:
     ) -> dict[str, Function]:
         """Functions that the call may mean: of equally many arguments of the same kinds."""
         if isinstance(target, Symbol):
-            function = self._functions.get(target.name)
-            return {target.name: function} if function else {}
+            f = self._functions.get(target.name)
+            alike = f and (len(f.parameters), len(f.results)) == (len(given), len(results))
+            return {target.name: f} if f and alike else {}
         return {
             name: f
             for name, f in self._indirect.items()

@@ -23,7 +23,9 @@ def _nothing(_: Emitter, __: Instruction) -> None:
 def _unknown_call(_: Emitter, instruction: Instruction) -> None:
     target = isa.called(instruction)
     if isinstance(target, Symbol):
-        raise UnsupportedError(f"call of {target.name}, which the module does not define")
+        raise UnsupportedError(
+            f"call of {target.name}, which the module does not define with these arguments"
+        )
     raise UnsupportedError("indirect call that fits no function whose address is taken")
 
 

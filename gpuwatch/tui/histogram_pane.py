@@ -135,7 +135,7 @@ class HistogramPane(Pane):
                 ("p99", self._spread.p99),
             )
         ]
-        chosen = self.view.selected_elapsed
+        chosen = self.view.selected_value("elapsed")
         if chosen is not None:
             marks.append(("this", column_of(chosen, *self._axis, columns), CURSOR))
         return sorted(marks, key=lambda mark: mark[1])

@@ -8,11 +8,13 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
+from gpuwatch.analysis.filtering import Filter
 from gpuwatch.engine.frame import Frame, KernelChoice, Status
 from gpuwatch.errors import UserError
 from gpuwatch.launch import LaunchForm
 from gpuwatch.tui.bars import Footer, Header, StatusLine
 from gpuwatch.tui.dialogs import KernelPicker
+from gpuwatch.tui.filter_bar import FilterBar
 from gpuwatch.tui.frame_screen import FittedScreen
 from gpuwatch.tui.histogram_pane import HistogramPane
 from gpuwatch.tui.keymap import bindings
@@ -20,7 +22,8 @@ from gpuwatch.tui.launch_form import LaunchFormScreen
 from gpuwatch.tui.lists import split_choice
 from gpuwatch.tui.maps_pane import MapsPane, shown_maps
 from gpuwatch.tui.occupancy_pane import OccupancyPane
-from gpuwatch.tui.pane import View
+from gpuwatch.tui.pane import Narrow, View
+from gpuwatch.tui.record_table import RecordTable, table_of
 from gpuwatch.tui.start_screen import error_text
 from gpuwatch.tui.warp_pane import WarpPane
 
@@ -55,7 +58,7 @@ class LiveScreen(FittedScreen[None]):
     LiveScreen #maps { display: none; width: 2fr; margin-left: 1; }
     LiveScreen #warps { width: 3fr; }
     LiveScreen.has-maps #maps { display: block; }
-    LiveScreen.untimed #upper, LiveScreen.untimed #warps { display: none; }
+    LiveScreen.untimed #upper, LiveScreen.untimed.no-table #warps { display: none; }
     LiveScreen.untimed #maps { display: block; margin-left: 0; }
     LiveScreen.narrow.has-maps #maps { display: none; }
     LiveScreen.narrow.untimed #maps { display: block; }
@@ -69,6 +72,7 @@ class LiveScreen(FittedScreen[None]):
         super().__init__()
         self._kernel, self._probe = kernel, probe
         self._frame: Frame | None = None
+        self._table: RecordTable | None = None
         self._paused = False
         self._error: UserError | Status | None = None
         self._tick = 0
@@ -84,6 +88,7 @@ class LiveScreen(FittedScreen[None]):
         with Horizontal(id="lower"):
             yield WarpPane(self.glyphs, "warps")
             yield MapsPane(self.glyphs, "maps")
+        yield FilterBar(self.glyphs, "filter")
         yield StatusLine(self.glyphs)
         yield Footer(self.glyphs, "live")
 
@@ -103,19 +108,23 @@ class LiveScreen(FittedScreen[None]):
         watch = self.gpuwatch.feed
         newest, status = watch.latest(), watch.status()
         if newest is not None and (not self._paused or self._frame is None):
-            self._frame = newest
+            self._take(newest)
         self._tick += 1
         self._show_banner(status)
         warps = self.query_one(WarpPane)
         waiting = self._waiting()
         now = newest.launches if newest is not None else 0
-        state = (self._frame, status, waiting, self._paused, now, warps.warp)
+        state = (self._frame, status, waiting, self._paused, now, warps.warp, warps.filter_text)
         if state != self._shown:
             self._shown = state
             self._show(self._view(status, bool(waiting), now))
         notes = self._frame.notes if self._frame is not None else ()
         self.query_one(StatusLine).show(status, notes, waiting, self._tick)
         self.query_one(Footer).show(self._paused)
+
+    def _take(self, frame: Frame) -> None:
+        if frame is not self._frame:
+            self._frame, self._table = frame, table_of(frame)
 
     def _waiting(self) -> str:
         """What was asked for and has not arrived yet, "" when nothing."""
@@ -147,14 +156,16 @@ class LiveScreen(FittedScreen[None]):
             stale=waiting or status.state in ("failed", "stopped"),
             paused=self._paused,
             launches_now=now,
-            selected_sm=warps.selected_figure("sm", frame),
-            selected_elapsed=warps.selected_figure("elapsed", frame),
+            table=self._table,
+            selected=None if self._table is None else self._table.row_of(warps.warp),
+            filter=warps.filter_text,
             tick=self._tick,
         )
 
     def _show(self, view: View) -> None:
         frame = view.frame
         untimed = frame is not None and frame.warps_table is None and bool(frame.maps)
+        self.set_class(view.table is None, "no-table")
         self.set_class(untimed, "untimed")
         self.set_class(not untimed and bool(shown_maps(frame)), "has-maps")
         self.query_one(MapsPane).show(view)
@@ -245,10 +256,16 @@ class LiveScreen(FittedScreen[None]):
             self.set_class(not back and pane == wanted, f"max-{pane}")
 
     def action_unselect(self) -> None:
-        """Drops the selection; with none, leaves the maximised pane."""
-        if not self.query_one(WarpPane).unselect():
-            for pane in _PANES:
-                self.remove_class(f"max-{pane}")
+        """Drops the selection; with none, the filter; then leaves the maximised pane."""
+        warps = self.query_one(WarpPane)
+        if warps.unselect():
+            return
+        if warps.filter_text:
+            warps.filter_by(None)
+            self.pull()
+            return
+        for pane in _PANES:
+            self.remove_class(f"max-{pane}")
 
     def action_reset(self) -> None:
         self.gpuwatch.feed.reset()
@@ -259,6 +276,35 @@ class LiveScreen(FittedScreen[None]):
 
     def on_warp_pane_chosen(self) -> None:
         self.pull()
+
+    # ---- filter
+
+    def action_filter(self) -> None:
+        """Opens the line in which the table's filter is written."""
+        if self._table is not None:
+            text = self.query_one(WarpPane).filter_text
+            self.query_one(FilterBar).open(tuple(self._table.by_lower_name()), text)
+
+    def on_filter_bar_changed(self, message: FilterBar.Changed) -> None:
+        warps = self.query_one(WarpPane)
+        warps.filter_by(message.wanted)
+        self.query_one(FilterBar).tell(warps.count_text)
+        self.pull()
+
+    def on_filter_bar_closed(self) -> None:
+        self.query_one(WarpPane).focus()
+
+    def on_narrow(self, message: Narrow) -> None:
+        """Filters by what was chosen in another pane; the same choice once more shows all."""
+        warps = self.query_one(WarpPane)
+        if self._table is None or message.condition == warps.filter_text:
+            warps.filter_by(None)
+        else:
+            warps.filter_by(Filter.of(message.condition, tuple(self._table.by_lower_name())))
+        self.pull()
+
+    def action_freeze(self) -> None:
+        self.query_one(WarpPane).toggle_frozen()
 
     def on_footer_pressed(self, message: Footer.Pressed) -> None:
         self.gpuwatch.press(message.action)

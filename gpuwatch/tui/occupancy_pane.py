@@ -109,8 +109,8 @@ class OccupancyPane(Pane):
             spans.append((self.glyphs.block * layout.width, style))
         return spans
 
-    def _selected(self) -> int | None:
-        return self.view.selected_sm if self.view is not None else None
+    def _selected(self) -> float | None:
+        return self.view.selected_value("SM") if self.view is not None else None
 
     def _label(self, number: int) -> Style:
         return CURSOR if number == self._selected() else QUIET

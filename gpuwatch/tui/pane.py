@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
 from gpuwatch.engine.frame import Frame, ProbeChoice, Status
 from gpuwatch.tui.glyphs import UNICODE, Glyphs
 from gpuwatch.tui.paint import Span, greyed, roomiest, spread_out, strip_of
+from gpuwatch.tui.record_table import RecordTable
 from gpuwatch.tui.theme import FOCUS, QUIET, RULE, TITLE
 
 
@@ -32,9 +34,28 @@ class View:
     stale: bool = False
     paused: bool = False
     launches_now: int = 0
-    selected_sm: int | None = None
-    selected_elapsed: int | None = None
+    table: RecordTable | None = None
+    """Of `frame`."""
+    selected: int | None = None
+    """Row of `table`."""
+    filter: str = ""
     tick: int = 0
+
+    def selected_value(self, column: str) -> float | None:
+        """The selected row's value, None without a selection or such a column."""
+        if self.selected is None or self.table is None or column not in self.table.columns:
+            return None
+        value: float = self.table.columns[column][self.selected].item()
+        return value
+
+
+class Narrow(Message):
+    """Asks for only the rows of the table that `condition` holds for; the same once more takes
+    it back."""
+
+    def __init__(self, condition: str) -> None:
+        super().__init__()
+        self.condition = condition
 
 
 class Drawing:

@@ -1,101 +1,91 @@
-"""The columns of the warp table: where a value comes from and how it is written."""
+"""How the columns of the warp table are written, and how wide they are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from gpuwatch.analysis.warps import WarpColumns
-from gpuwatch.engine.frame import Frame
 from gpuwatch.tui.glyphs import Dim3, place, whole
+from gpuwatch.tui.record_table import Array, RecordTable
 
 _WIDEST = 20
+_LEAST = 3
+
+Value = int | float
+Writer = Callable[[Value, Dim3], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`values` picks the array to sort by; `text` writes one of its values."""
+    """`text` writes one value of the table's column `title`."""
 
     title: str
-    values: Callable[[WarpColumns], NDArray[Any]]
-    text: Callable[[Any, Dim3], str]
+    text: Writer
     width: int
 
 
-def _plain(value: Any, _grid: Dim3) -> str:
+def _plain(value: Value, _grid: Dim3) -> str:
     return str(int(value))
 
 
-def _grouped(value: Any, _grid: Dim3) -> str:
-    return whole(value)
+def _figure(value: Value, _grid: Dim3) -> str:
+    return whole(value) if isinstance(value, int) else f"{value:,.4g}"
 
 
-def _average(value: Any, _grid: Dim3) -> str:
-    return "-" if np.isnan(value) else f"{float(value):,.0f}"
+def _average(value: Value, _grid: Dim3) -> str:
+    return f"{value:,.0f}"
 
 
-def _sm(value: Any, _grid: Dim3) -> str:
+def _sm(value: Value, _grid: Dim3) -> str:
     return "-" if value < 0 else str(int(value))
 
 
-def _block(value: Any, grid: Dim3) -> str:
+def _block(value: Value, grid: Dim3) -> str:
     return place(int(value), grid)
 
 
-def _field(value: Any, _grid: Dim3) -> str:
-    return f"{float(value):,.4g}" if np.asarray(value).dtype.kind == "f" else whole(int(value))
+_WRITERS: dict[str, Writer] = {
+    "warp": _plain,
+    "thread": _plain,
+    "block": _block,
+    "SM": _sm,
+    "start": _plain,
+    "avg": _average,
+}
 
 
-_FIXED: tuple[tuple[str, Callable[[WarpColumns], NDArray[Any]], Callable[[Any, Dim3], str]], ...]
-_FIXED = (
-    ("warp", lambda table: table.warp, _plain),
-    ("block", lambda table: table.block, _block),
-    ("SM", lambda table: table.sm, _sm),
-    ("start", lambda table: table.start, _plain),
-    ("elapsed", lambda table: table.elapsed, _grouped),
-    ("avg", lambda table: table.average, _average),
-    ("n", lambda table: table.count, _grouped),
-)
+def columns_of(table: RecordTable, previous: tuple[Column, ...] = ()) -> tuple[Column, ...]:
+    """How to show each column of `table`.
 
-DEFAULT_SORT = "elapsed"
-
-
-def columns_of(frame: Frame, previous: tuple[Column, ...] = ()) -> tuple[Column, ...]:
-    """The table's columns, the probe's own fields last.
-
-    Widths hold the widest value of `frame` and never shrink below those of `previous`, so the
-    columns stand still while values change.
+    Widths hold the widest value and never shrink below those of `previous`, so the columns
+    stand still while values change.
     """
-    table = frame.warps_table
-    assert table is not None
     before = {column.title: column.width for column in previous}
-    fields = tuple((name, _picker(name), _field) for name in table.fields)
-    return tuple(
-        Column(title, values, text, max(before.get(title, 0), _width(title, values, text, frame)))
-        for title, values, text in _FIXED + fields
-    )
+    columns = []
+    for title, values in table.columns.items():
+        text = _WRITERS.get(title, _figure)
+        width = max(before.get(title, 0), _width(title, values, text, table.grid))
+        columns.append(Column(title, text, width))
+    return tuple(columns)
 
 
-def _picker(name: str) -> Callable[[WarpColumns], NDArray[Any]]:
-    return lambda table: table.fields[name]
-
-
-def _width(
-    title: str,
-    values: Callable[[WarpColumns], NDArray[Any]],
-    text: Callable[[Any, Dim3], str],
-    frame: Frame,
-) -> int:
-    table = frame.warps_table
-    assert table is not None
+def _width(title: str, values: Array, text: Writer, grid: Dim3) -> int:
     if text is _block:
-        last = tuple(max(0, size - 1) for size in frame.grid)
-        index = last[0] + frame.grid[0] * (last[1] + frame.grid[1] * last[2])
-        return max(len(title) + 1, len(place(index, frame.grid)))
-    array = values(table)
-    ends = (array.min(), array.max()) if len(array) else ()
-    return min(_WIDEST, max(len(title) + 1, *(len(text(end, frame.grid)) for end in ends), 3))
+        texts = [place(grid[0] * grid[1] * grid[2] - 1, grid)]
+    elif len(values) == 0:
+        texts = []
+    elif values.dtype.kind == "f" and text is _figure:
+        texts = ["-1.234e+05"]
+    else:
+        texts = [text(end.item(), grid) for end in (values.min(), values.max())]
+    return min(_WIDEST, max(len(title) + 1, _LEAST, *map(len, texts)))
+
+
+def default_sort(table: RecordTable) -> str:
+    """The column that a table is sorted by at first: what was measured, if anything was."""
+    return next(iter(table.measured), next(iter(table.columns)))
+
+
+def starts_descending(title: str) -> bool:
+    """Largest first for figures, smallest first for names."""
+    return title not in ("warp", "thread", "block", "SM", "start", "record")

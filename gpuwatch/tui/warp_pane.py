@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
@@ -14,24 +13,27 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from gpuwatch.analysis.ordering import Ordering
-from gpuwatch.analysis.timeline import relative_spans
-from gpuwatch.analysis.warps import WarpColumns
-from gpuwatch.engine.frame import Frame
+from gpuwatch.analysis.filtering import Filter
+from gpuwatch.analysis.timeline import SmSpans
+from gpuwatch.tui.arrangement import Arrangement
 from gpuwatch.tui.glyphs import Glyphs, whole
 from gpuwatch.tui.paint import Span
 from gpuwatch.tui.pane import Drawing, View, nothing_recorded
-from gpuwatch.tui.theme import CURSOR, FOCUS, QUIET, RULE, STRONG, TEXT, TITLE, WRONG, ramp
-from gpuwatch.tui.warp_columns import DEFAULT_SORT, Column, columns_of
+from gpuwatch.tui.record_table import Array, RecordTable
+from gpuwatch.tui.theme import CURSOR, FOCUS, QUIET, RULE, STRONG, TAG, TEXT, TITLE, WRONG, ramp
+from gpuwatch.tui.warp_columns import Column, columns_of, starts_descending
 
 _HEAD = 2
 """Title rule and column titles."""
 _GAP = 2
 _TIMELINE_MIN = 12
+_TIMELINE_MAX = 100
+
+Line = list[Span]
 
 
 class WarpPane(Drawing, ScrollView):
-    """Sorting: `sort` is a column's title. The cursor is a warp ID, None for none."""
+    """The cursor is the identity of a row (a warp ID), None for none."""
 
     can_focus = True
     DEFAULT_CSS = "WarpPane { height: 1fr; width: 1fr; scrollbar-size-horizontal: 0; }"
@@ -45,39 +47,50 @@ class WarpPane(Drawing, ScrollView):
     ]
 
     class Chosen(Message):
-        """Another warp, or none, is selected."""
+        """Another row, or none, is selected."""
 
     def __init__(self, glyphs: Glyphs, name: str) -> None:
         super().__init__(id=name)
         self.glyphs = glyphs
-        self.sort = DEFAULT_SORT
-        self.descending = True
         self.warp: int | None = None
+        self.rows = Arrangement()
         self._columns: tuple[Column, ...] = ()
-        self._ordering: Ordering | None = None
-        self._spans: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+        self._spans: SmSpans | None = None
+        self._drawn: tuple[tuple[int, int, int], list[Line]] | None = None
+        """Lines in sight, with first row, page and width that they were made for."""
 
     # ---- data
 
     @property
-    def table(self) -> WarpColumns | None:
-        return self.view.frame.warps_table if self.view is not None and self.view.frame else None
+    def table(self) -> RecordTable | None:
+        return self.rows.table
+
+    @property
+    def sort(self) -> str:
+        return self.rows.sort
+
+    @property
+    def descending(self) -> bool:
+        return self.rows.descending
+
+    @property
+    def filter_text(self) -> str:
+        """The filter as it was written, "" for none."""
+        return "" if self.rows.filter is None else self.rows.filter.text
+
+    @property
+    def count_text(self) -> str:
+        """How many rows are shown: "1,204 of 33,024"."""
+        table, order = self.table, self.rows.order
+        if table is None or order is None:
+            return ""
+        shown = len(table) if self.rows.filter is None else len(order)
+        return f"{whole(shown)} of {whole(table.expected)}"
 
     @property
     def selected_row(self) -> int | None:
         """Row of the selected warp in the current data, None if it is not there."""
-        table = self.table
-        if self.warp is None or table is None:
-            return None
-        rows = np.flatnonzero(table.warp == self.warp)
-        return int(rows[0]) if len(rows) else None
-
-    def selected_figure(self, name: Literal["sm", "elapsed"], frame: Frame | None) -> int | None:
-        """The selected warp's SM or elapsed cycles in `frame`."""
-        if self.warp is None or frame is None or frame.warps_table is None:
-            return None
-        rows = np.flatnonzero(frame.warps_table.warp == self.warp)
-        return int(getattr(frame.warps_table, name)[rows[0]]) if len(rows) else None
+        return None if self.table is None else self.table.row_of(self.warp)
 
     def show(self, view: View) -> None:
         """Takes over `view`; a selected warp that was in sight stays on its screen line."""
@@ -86,25 +99,24 @@ class WarpPane(Drawing, ScrollView):
         self.view = view
         if fresh:
             self._spans = None
-            self._arrange()
+            self.rows.take(view.table)
+            self._fit()
             self._keep_on_line(line)
-        self.refresh()
+        self._redraw()
 
-    def _arrange(self) -> None:
-        table = self.table
-        if table is None or self.view is None or self.view.frame is None:
-            self._columns, self._ordering = (), None
+    def _fit(self) -> None:
+        """Columns and scrollable size for the rows there are."""
+        table, order = self.table, self.rows.order
+        if table is None or order is None:
+            self._columns = ()
             self.virtual_size = Size(self.size.width, 0)
             return
-        self._columns = columns_of(self.view.frame, self._columns)
-        if self.sort not in {column.title for column in self._columns}:
-            self.sort, self.descending = DEFAULT_SORT, True
-        values = self._column(self.sort).values(table)
-        self._ordering = Ordering(values, descending=self.descending)
-        self.virtual_size = Size(self._fixed_width(), len(table) + _HEAD)
+        self._columns = columns_of(table, self._columns)
+        self.virtual_size = Size(self._fixed_width(), len(order) + _HEAD)
 
-    def _column(self, title: str) -> Column:
-        return next(column for column in self._columns if column.title == title)
+    def _redraw(self) -> None:
+        self._drawn = None
+        self.refresh()
 
     def _fixed_width(self) -> int:
         return 2 + sum(column.width + _GAP for column in self._columns)
@@ -120,36 +132,33 @@ class WarpPane(Drawing, ScrollView):
         return int(self.scroll_offset.y)
 
     def _line_of_selection(self) -> int | None:
-        row = self.selected_row
-        if row is None or self._ordering is None:
-            return None
-        line = self._ordering.rank(row) - self._top
-        return line if 0 <= line < self._page else None
+        rank = self._rank()
+        return rank - self._top if rank is not None and 0 <= rank - self._top < self._page else None
 
     def _keep_on_line(self, line: int | None) -> None:
-        row = self.selected_row
-        if line is not None and row is not None and self._ordering is not None:
-            self._scroll_rows(self._ordering.rank(row) - line)
+        rank = self._rank()
+        if line is not None and rank is not None:
+            self._scroll_rows(rank - line)
 
     def _scroll_rows(self, top: int) -> None:
         self.scroll_to(y=max(0, top), animate=False, immediate=True)
 
     def _select_rank(self, rank: int) -> None:
-        table, ordering = self.table, self._ordering
-        if table is None or ordering is None or len(ordering) == 0:
+        table, order = self.table, self.rows.order
+        if table is None or order is None or len(order) == 0:
             return
-        rank = max(0, min(rank, len(ordering) - 1))
-        self.warp = int(table.warp[ordering.rows(rank, 1)[0]])
+        rank = max(0, min(rank, len(order) - 1))
+        self.warp = int(table.ids[order.rows(rank, 1)[0]])
         if rank < self._top:
             self._scroll_rows(rank)
         elif rank >= self._top + self._page:
             self._scroll_rows(rank - self._page + 1)
         self.post_message(self.Chosen())
-        self.refresh()
+        self._redraw()
 
     def _rank(self) -> int | None:
-        row = self.selected_row
-        return None if row is None or self._ordering is None else self._ordering.rank(row)
+        row, order = self.selected_row, self.rows.order
+        return None if row is None or order is None else order.rank(row)
 
     def action_move(self, step: int) -> None:
         """Selects the neighbour; the first key press selects the first row in sight."""
@@ -161,38 +170,53 @@ class WarpPane(Drawing, ScrollView):
         self._select_rank((self._top if rank is None else rank) + step * self._page)
 
     def action_edge(self, end: int) -> None:
-        self._select_rank(len(self._ordering) - 1 if end and self._ordering is not None else 0)
+        self._select_rank(len(self.rows.order) - 1 if end and self.rows.order is not None else 0)
 
     def unselect(self) -> bool:
         """Drops the selection; says whether there was one."""
         had = self.warp is not None
         self.warp = None
-        self._scroll_rows(0)
-        self.post_message(self.Chosen())
-        self.refresh()
+        if had:
+            self._scroll_rows(0)
+            self.post_message(self.Chosen())
+            self._redraw()
         return had
 
-    # ---- sorting
+    # ---- rows and order
 
-    def sort_by(self, title: str, descending: bool) -> None:
-        line = self._line_of_selection()
-        self.sort, self.descending = title, descending
-        self._arrange()
+    def _rearranged(self, line: int | None) -> None:
+        self._fit()
         if line is None:
             self._scroll_rows(0)
         self._keep_on_line(line)
-        self.refresh()
+        self._redraw()
+
+    def sort_by(self, title: str, descending: bool) -> None:
+        line = self._line_of_selection()
+        self.rows.sort_by(title, descending)
+        self._rearranged(line)
 
     def sort_next(self) -> None:
         """The next column, largest first for figures and smallest first for names."""
         titles = [column.title for column in self._columns]
         if titles:
             title = titles[(titles.index(self.sort) + 1) % len(titles)]
-            self.sort_by(title, _starts_descending(title))
+            self.sort_by(title, starts_descending(title))
 
     def sort_reverse(self) -> None:
         if self._columns:
             self.sort_by(self.sort, not self.descending)
+
+    def filter_by(self, wanted: Filter | None) -> None:
+        """Shows only the rows for which `wanted` holds, all for None."""
+        line = self._line_of_selection()
+        self.rows.set_filter(wanted)
+        self._rearranged(line)
+
+    def toggle_frozen(self) -> None:
+        line = self._line_of_selection()
+        self.rows.freeze(not self.rows.frozen)
+        self._rearranged(line)
 
     def on_click(self, event: events.Click) -> None:
         if event.y == _HEAD - 1:
@@ -200,10 +224,10 @@ class WarpPane(Drawing, ScrollView):
             if title == self.sort:
                 self.sort_reverse()
             elif title is not None:
-                self.sort_by(title, _starts_descending(title))
-        elif event.y >= _HEAD and self._ordering is not None:
+                self.sort_by(title, starts_descending(title))
+        elif event.y >= _HEAD and self.rows.order is not None:
             rank = self._top + event.y - _HEAD
-            if rank < len(self._ordering):
+            if rank < len(self.rows.order):
                 self._select_rank(rank)
 
     def _title_at(self, x: int) -> str | None:
@@ -218,37 +242,68 @@ class WarpPane(Drawing, ScrollView):
 
     def render_line(self, y: int) -> Strip:
         if y == 0:
-            return self.draw(self, self.title_rule(self, "Warps", self._figures()))
-        if self.table is None or self.view is None or self.view.frame is None:
+            title = f"{self.table.unit.capitalize()}s" if self.table is not None else "Warps"
+            return self.draw(self, self.title_rule(self, title, *self._figures()))
+        if self.table is None or self.rows.order is None:
             lines = nothing_recorded(self.view, "start and elapsed", y - 1, self.size.height - 1)
             return self.draw(self, lines)
-        spans = self._titles() if y == 1 else self._row(y - _HEAD)
+        if y == 1:
+            spans = self._titles()
+        elif y - _HEAD < len(self._lines()):
+            spans = self._lines()[y - _HEAD]
+        else:
+            spans = self._no_row(y - _HEAD)
         return self.draw(self, _shift(spans, int(self.scroll_offset.x)))
 
-    def _figures(self) -> list[list[Span]]:
+    def _no_row(self, line: int) -> Line:
+        if line == 1 and self.rows.filter is not None and not self._lines():
+            return [(f"  no {self._unit()} with {self.rows.filter.text}", QUIET)]
+        return []
+
+    def _unit(self) -> str:
+        return self.table.unit if self.table is not None else "warp"
+
+    def _figures(self) -> list[list[Line]]:
+        """What is sorted, shown and lost. Losses and the count stay in the narrowest title."""
         frame = self.view.frame if self.view is not None else None
-        if frame is None or frame.warps_table is None:
-            return []
+        table, order = self.table, self.rows.order
+        if frame is None or table is None or order is None:
+            return [[]]
         direction = self.glyphs.descending if self.descending else self.glyphs.ascending
-        bad = [
+        bad: list[Line] = [
             [(f"{name} ", QUIET), (whole(count), WRONG if count else TEXT)]
             for name, count in (("missing", frame.missing), ("dropped", frame.dropped))
         ]
-        seen = f"{whole(len(frame.warps_table))} of {whole(frame.warps)}"
-        chosen: list[list[Span]] = []
-        if self.warp is not None:
-            style = TEXT if self.selected_row is not None else WRONG
-            chosen = [[("selected ", QUIET), (str(self.warp), style)]]
+        lost = [group for group in bad if group[1][1] is WRONG]
+        held: list[Line] = [[(" FROZEN ", TAG)]] if self.rows.frozen else []
+        sort: Line = [("sort ", QUIET), (f"{self.sort} {direction}", STRONG)]
+        seen: Line = [(self.count_text, TEXT)]
+        filtered = self._filter_figure()
         return [
-            [("sort ", QUIET), (f"{self.sort} {direction}", STRONG)],
-            [(seen, TEXT)],
-            *chosen,
-            *bad,
+            [*held, sort, *filtered, seen, *self._selected_figure(), *bad],
+            [*held, sort, *filtered, seen, *self._selected_figure(), *lost],
+            [*held, *filtered, seen, *lost, sort],
+            [seen, *lost, *held, sort, *filtered],
         ]
 
-    def _titles(self) -> list[Span]:
+    def _filter_figure(self) -> list[Line]:
+        if self.rows.filter is None:
+            return []
+        if self.rows.misfit is not None:
+            return [[("filter ", QUIET), (self.rows.misfit.message, WRONG)]]
+        return [[("filter ", QUIET), (self.rows.filter.text, STRONG)]]
+
+    def _selected_figure(self) -> list[Line]:
+        if self.warp is None:
+            return []
+        if self.selected_row is None:
+            return [[("selected ", QUIET), (str(self.warp), WRONG)]]
+        hidden: Line = [] if self._rank() is not None else [(" not shown", QUIET)]
+        return [[("selected ", QUIET), (str(self.warp), TEXT), *hidden]]
+
+    def _titles(self) -> Line:
         direction = self.glyphs.descending if self.descending else self.glyphs.ascending
-        spans: list[Span] = [("  ", QUIET)]
+        spans: Line = [("  ", QUIET)]
         for column in self._columns:
             chosen = column.title == self.sort
             title = column.title + (direction if chosen else "")
@@ -259,57 +314,68 @@ class WarpPane(Drawing, ScrollView):
             spans.append(("within its SM's busy span", QUIET))
         return spans
 
-    def _row(self, line: int) -> list[Span]:
-        table, ordering = self.table, self._ordering
-        assert table is not None and ordering is not None
-        assert self.view is not None and self.view.frame is not None
-        window = ordering.rows(self._top, self._page)
-        if line >= len(window):
-            return []
-        row = int(window[line])
-        chosen = self.warp is not None and int(table.warp[row]) == self.warp
-        heat = ramp(self._slowness(int(table.elapsed[row])))
-        spans: list[Span] = [((self.glyphs.cursor if chosen else " ") + " ", TITLE)]
+    def _lines(self) -> list[Line]:
+        """The rows in sight, made once for each redraw."""
+        key = (self._top, self._page, self.size.width)
+        if self._drawn is None or self._drawn[0] != key:
+            self._drawn = (key, self._rows_in_sight())
+        return self._drawn[1]
+
+    def _rows_in_sight(self) -> list[Line]:
+        table, order = self.table, self.rows.order
+        assert table is not None and order is not None
+        window = order.rows(self._top, self._page)
+        chosen = self.selected_row
+        colours = self._colours(table, window)
+        lines: list[Line] = [
+            [((self.glyphs.cursor if row == chosen else " ") + " ", TITLE)]
+            for row in window.tolist()
+        ]
+        coloured = table.measured[0] if table.measured else ""
         for column in self._columns:
-            text = column.text(column.values(table)[row], self.view.frame.grid)
-            style = heat if column.title == "elapsed" else _style(column.title, self.sort)
-            spans.append((text.rjust(column.width), style))
-            spans.append((" " * _GAP, TEXT))
-        spans += self._timeline(row, heat)
-        return [(text, CURSOR) for text, _ in spans] if chosen else spans
-
-    def _slowness(self, elapsed: int) -> float:
-        table = self.table
-        frame = self.view.frame if self.view is not None else None
-        if frame is not None and frame.elapsed is not None:
-            low, high = frame.elapsed.min, frame.elapsed.max
-        else:
-            assert table is not None
-            low, high = int(table.elapsed.min()), int(table.elapsed.max())
-        return (elapsed - low) / (high - low) if high > low else 0.5
-
-    def _timeline_width(self) -> int:
-        return self.size.width - self._fixed_width() - 1
-
-    def _timeline(self, row: int, style: Style) -> list[Span]:
-        width = min(self._timeline_width(), 100)
-        table = self.table
-        if width < _TIMELINE_MIN or table is None:
-            return []
-        if self._spans is None:
-            self._spans = relative_spans(table.sm, table.start, table.elapsed)
-        begin = min(width - 1, int(self._spans[0][row] * width))
-        end = max(begin + 1, min(width, round(float(self._spans[1][row]) * width)))
-        dots = self.glyphs.dot
+            style = _style(column.title, self.sort)
+            values = table.columns[column.title][window].tolist()
+            for line, value, colour in zip(lines, values, colours, strict=True):
+                text = column.text(value, table.grid).rjust(column.width)
+                line.append((text, colour if column.title == coloured else style))
+                line.append((" " * _GAP, TEXT))
+        for line, spans in zip(lines, self._timelines(table, window, colours), strict=False):
+            line += spans
         return [
-            (dots * begin, RULE),
-            (self.glyphs.thread * (end - begin), style),
-            (dots * (width - end), RULE),
+            [(text, CURSOR) for text, _ in line] if row == chosen else line
+            for line, row in zip(lines, window.tolist(), strict=True)
         ]
 
+    def _colours(self, table: RecordTable, window: Array) -> list[Style]:
+        """From the least (blue) to the greatest (orange) of what was measured."""
+        if not table.measured or len(table) == 0:
+            return [TEXT] * len(window)
+        values = table.columns[table.measured[0]]
+        low, high = float(values.min()), float(values.max())
+        parts = (values[window].astype(float) - low) / (high - low) if high > low else [0.5]
+        shades = np.broadcast_to(np.nan_to_num(parts, nan=0.5), len(window))
+        return [ramp(shade) for shade in shades.tolist()]
 
-def _starts_descending(title: str) -> bool:
-    return title not in ("warp", "block", "SM", "start")
+    def _timeline_width(self) -> int:
+        if self.table is None or "elapsed" not in self.table.columns:
+            return 0
+        return min(self.size.width - self._fixed_width() - 1, _TIMELINE_MAX)
+
+    def _timelines(self, table: RecordTable, window: Array, colours: list[Style]) -> list[Line]:
+        width = self._timeline_width()
+        if width < _TIMELINE_MIN or not {"SM", "start"} <= table.columns.keys():
+            return []
+        sm, start, elapsed = (table.columns[name] for name in ("SM", "start", "elapsed"))
+        if self._spans is None:
+            self._spans = SmSpans.of(sm, start, elapsed)
+        parts = self._spans.parts(sm[window], start[window], elapsed[window])
+        dots, lines = self.glyphs.dot, []
+        for begin, end, colour in zip(*(part.tolist() for part in parts), colours, strict=True):
+            left = min(width - 1, int(begin * width))
+            right = max(left + 1, min(width, round(end * width)))
+            bar = self.glyphs.thread * (right - left)
+            lines.append([(dots * left, RULE), (bar, colour), (dots * (width - right), RULE)])
+        return lines
 
 
 def _style(title: str, sort: str) -> Style:
@@ -318,9 +384,9 @@ def _style(title: str, sort: str) -> Style:
     return QUIET if title in ("start", "n") else TEXT
 
 
-def _shift(spans: list[Span], columns: int) -> list[Span]:
+def _shift(spans: Line, columns: int) -> Line:
     """`spans` without their first `columns` cells."""
-    kept: list[Span] = []
+    kept: Line = []
     for text, style in spans:
         if columns < len(text):
             kept.append((text[columns:], style))

@@ -24,7 +24,7 @@ _GROUP_SECONDS = 0.002
 _MOST_LAUNCHES = 8
 _MAP_BYTES = 1 << 28
 """Memory that groups may take for maps beyond the two sets that are always there."""
-_KNOWN_PAIRS = 40
+_KNOWN_PAIRS = 20
 _SELDOM = 4
 """After so many timed pairs, plain launches come so many times less often."""
 _NAP_SECONDS = 0.00005

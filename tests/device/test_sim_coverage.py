@@ -138,3 +138,22 @@ st.global.u32 [%q0], %r3;
 DONE:
 """
     assert outcome(body)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (
+            "add.u32 %r1, %r1, 8; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1];",
+            "misaligned address 0x8 (16 bytes",
+        ),
+        ("add.u64 %q0, %q0, 4; cp.async.cg.shared.global [%r1], [%q0], 16;", "misaligned"),
+        ("add.u32 %r1, %r1, 1024; cp.async.ca.shared.global [%r1], [%q0], 8;", "shared address"),
+        ("add.u32 %r1, %r1, 4; mbarrier.init.shared.b64 [%r1], 1;", "misaligned address 0x4"),
+    ],
+)
+def test_faults_of_tiles_copies_and_barriers(body: str, told: str) -> None:
+    with pytest.raises(UserError) as caught:
+        outcome("mov.u32 %r1, sm;\n" + body)
+    assert told in caught.value.message
+    assert caught.value.status == 1

@@ -22,10 +22,18 @@ def _tiles(instruction: Instruction, registers: Operand) -> tuple[Operand, ...]:
     return registers.items if isinstance(registers, Vector) else (registers,)
 
 
+def _check_rows(e: Emitter, space: str, addresses: str, tile: int) -> None:
+    """Rows are 16 bytes and begin at multiples of 16."""
+    rows = e.ir.permute("i64", addresses, [8 * tile + lane // 4 for lane in range(WARP)])
+    Access(e, space, "i32", 4, rows).check_all()
+
+
 def _piece(e: Emitter, instruction: Instruction, space: str, addresses: str, tile: int,
            half: int) -> Access:  # fmt: skip
     """Access to a lane's part of a tile: a word, or with `.trans` one of its two halves."""
     ir = e.ir
+    if half == 0:
+        _check_rows(e, space, addresses, tile)
     if "trans" in instruction.tokens:
         rows = [8 * tile + 2 * (lane % 4) + half for lane in range(WARP)]
         offsets = [2 * (lane // 4) for lane in range(WARP)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gpuwatch.device.sim.access import space_of
 from gpuwatch.device.sim.arena import Arena
 from gpuwatch.device.sim.layout import (
+    ARENA_BASE,
     LOCAL_WINDOW,
     SHARED_WINDOW,
     STACK_BYTES,
@@ -17,10 +18,11 @@ from gpuwatch.device.sim.layout import (
 from gpuwatch.device.sim.program import Program, location
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Launch
-from gpuwatch.ptx.model import Instruction, Module
+from gpuwatch.ptx.model import Immediate, Instruction, Module
 from gpuwatch.ptx.types import TYPE_BITS
 
 _NULL_PAGE = 4096
+_TILE_ROW_BYTES = 16
 """Addresses below this come from a null pointer."""
 
 
@@ -160,6 +162,11 @@ def _first(mask: int) -> int:
 
 def _width(instruction: Instruction) -> int:
     tokens = instruction.tokens
+    if tokens[0] in ("ldmatrix", "stmatrix"):
+        return _TILE_ROW_BYTES
+    if tokens[0] == "cp":
+        sizes = [o.value for o in instruction.operands if isinstance(o, Immediate)]
+        return int(sizes[0]) if sizes else 8
     kind = next((t for t in reversed(tokens) if t in TYPE_BITS), "b8")
     count = next((int(t[1]) for t in tokens if t in ("v2", "v4", "v8")), 1)
     return TYPE_BITS[kind] // 8 * count
@@ -169,6 +176,8 @@ def _reason(address: int, instruction: Instruction, scene: Scene) -> str:
     """What is wrong with an address, or "" when nothing is."""
     width, space = _width(instruction), space_of(instruction)
     address &= (1 << 64) - 1
+    if instruction.opcode == "cp" and address >= ARENA_BASE:
+        space = "global"
     if space in ("global", "generic") and address < _NULL_PAGE:
         return f"null pointer: {space} address 0x{address:x}"
     if address % width:

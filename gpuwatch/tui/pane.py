@@ -40,6 +40,10 @@ class View:
     """Row of `table`."""
     filter: str = ""
     tick: int = 0
+    baseline: Frame | None = None
+    """What the present is compared with."""
+    baseline_table: RecordTable | None = None
+    """Of `baseline`."""
 
     def selected_value(self, column: str) -> float | None:
         """The selected row's value, None without a selection or such a column."""

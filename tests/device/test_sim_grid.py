@@ -164,6 +164,46 @@ def test_a_null_pointer_is_named(ptx: str) -> None:
     assert "thread (0, 0, 0)" in caught.value.detail
 
 
+_CLUSTERED = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+\t.reg .b32 %r<6>;
+\t.reg .b64 %rd<3>;
+\tld.param.u64 %rd1, [out];
+\tmov.u32 %r1, %cluster_nctarank;
+\tmov.u32 %r2, %cluster_ctarank;
+\tmov.u32 %r3, %nclusterid.x;
+\tst.global.u32 [%rd1], %r1;
+\tst.global.u32 [%rd1+4], %r2;
+\tst.global.u32 [%rd1+8], %r3;
+\tWAIT
+\tret;
+}
+"""
+
+
+def clustered(wait: str, cluster: tuple[int, int, int] | None) -> list[int]:
+    launch = launch_of("k", (6, 1, 1), (32, 1, 1), [np.zeros(3, np.int32)])
+    launch.cluster = cluster
+    (out,), _ = execute(_CLUSTERED.replace("WAIT", wait), launch)
+    return [int(v) for v in out]
+
+
+@pytest.mark.parametrize("cluster", [None, (1, 1, 1)])
+def test_a_block_is_a_cluster_of_its_own(cluster: tuple[int, int, int] | None) -> None:
+    assert clustered("", cluster) == [1, 0, 6]
+
+
+def test_clusters_of_several_blocks_are_refused_by_name() -> None:
+    with pytest.raises(UserError, match="clusters of several blocks: k asks for 2 x 1 x 1"):
+        clustered("", (2, 1, 1))
+    with pytest.raises(UserError) as caught:
+        clustered("barrier.cluster.arrive;", None)
+    assert "barrier of a cluster" in caught.value.detail
+
+
 _MEASURE = """
 import resource, sys
 import numpy as np

@@ -5,10 +5,14 @@ The numbers are those of the list that these tests follow.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from peer_support import HEADER, OPENING, STORE, kernel, program, watch
+from peer_support import HEADER, OPENING, PROBE_HEADER, STORE, kernel, program, watch
 
+from gpuwatch.engine.options import Options
+from gpuwatch.engine.session import Session
 from gpuwatch.instrument import weave
 from gpuwatch.ptx import parse
 from gpuwatch.toolchain import assemble, find
@@ -234,6 +238,45 @@ def leave():
     assert seen.column("three", "a") == [0, 1, 2, 3, 4, 5]
     assert seen.column("three", "b") == [7] * 6
     assert seen.column("three", "c") == [0, 0, 1, 1, 2, 2]
+
+
+def test_peer_23_warp_level_dynamic_maps(tmp_path: Path) -> None:
+    probe = tmp_path / "visits.py"
+    probe.write_text(
+        PROBE_HEADER
+        + """
+@Map(level="warp", size=8, cap="dynamic")
+class visits:
+    when: gl.u64
+
+@probe(pos="st.global", level="warp")
+def at_store():
+    visits.save(gl.clock())
+"""
+    )
+    source = tmp_path / "uneven.cu"
+    source.write_text("""
+__global__ void uneven(int *out) {
+  const int i = threadIdx.x, warp = i / 32;
+  out[i] = warp;
+  if (warp >= 1) out[128 + i] = i, out[256 + i] = -i;
+  if (warp >= 2) out[384 + i] = warp * i;
+  if (warp == 3) out[512 + i] = i * i, out[640 + i] = 7 * i;
+}
+int main() {
+  int *out;
+  cudaMalloc(&out, 16 * 128 * sizeof(int));
+  uneven<<<1, 128>>>(out);
+}
+""")
+    session = Session(Options(str(source), device="sim:a10", probe=str(probe)))
+    try:
+        session.prepare()
+        frame = session.frame()
+    finally:
+        session.close()
+    assert frame.outputs_identical
+    assert (frame.records, frame.missing, frame.dropped) == (1 + 3 + 4 + 6, 0, 0)
 
 
 def test_peer_23_a_save_in_a_probe_before_the_kernel() -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from gpuwatch.device.sim.faults import source_line
 from gpuwatch.device.sim.layout import EXITED_PC, MEETING_PC, WAITING_PC, WarpField
 from gpuwatch.device.sim.program import Program
-from gpuwatch.ptx.model import Module
+from gpuwatch.ptx.model import Immediate, Module
 
 _MOST_LINES = 8
 
@@ -16,7 +16,7 @@ _MOST_LINES = 8
 def standing(
     module: Module, program: Program, warps: NDArray[np.uint8], warp_bytes: int
 ) -> tuple[str, ...]:
-    """Lines such as "warps 0-3: wait at a barrier, kernel.cu:12", the first eight.
+    """Lines such as "warps 0-3: wait at barrier 0, kernel.cu:12", the first eight.
 
     `warps` are the suspended warps of the block, `warp_bytes` each.
     """
@@ -36,8 +36,10 @@ def standing(
 
 def _doing(module: Module, program: Program, counter: int) -> str:
     if counter >= WAITING_PC:
-        place = program.blocks[counter - WAITING_PC].first - 1
-        return f"wait at a barrier, {source_line(module, program.instructions[place])}"
+        barrier = program.instructions[program.blocks[counter - WAITING_PC].first - 1]
+        number = barrier.operands[0]
+        name = f"barrier {number.value}" if isinstance(number, Immediate) else "a barrier"
+        return f"wait at {name}, {source_line(module, barrier)}"
     block = program.blocks[counter % MEETING_PC]
     instruction = program.instructions[block.first]
     if counter >= MEETING_PC:

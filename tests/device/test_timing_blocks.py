@@ -12,8 +12,8 @@ from gpuwatch import ptx
 from gpuwatch.device.base import KernelImage
 from gpuwatch.device.sim import open_sim, profiles
 from gpuwatch.device.sim.costs import Load, model_costs
-from gpuwatch.device.sim.opcosts import work_of
 from gpuwatch.device.sim.linking import build_program
+from gpuwatch.device.sim.opcosts import work_of
 from gpuwatch.device.sim.program import Program
 from gpuwatch.device.sim.timing import block_timings, loop_depths, request_cycles
 from gpuwatch.toolchain import compile_to_ptx, find

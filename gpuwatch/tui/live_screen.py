@@ -13,6 +13,7 @@ from gpuwatch.engine.frame import Frame, KernelChoice, Status
 from gpuwatch.errors import UserError
 from gpuwatch.launch import LaunchForm
 from gpuwatch.tui.bars import Footer, Header, StatusLine
+from gpuwatch.tui.comparison import Baseline, with_delta
 from gpuwatch.tui.dialogs import KernelPicker
 from gpuwatch.tui.filter_bar import FilterBar
 from gpuwatch.tui.frame_screen import FittedScreen
@@ -73,6 +74,7 @@ class LiveScreen(FittedScreen[None]):
         self._kernel, self._probe = kernel, probe
         self._frame: Frame | None = None
         self._table: RecordTable | None = None
+        self._baseline: Baseline | None = None
         self._paused = False
         self._error: UserError | Status | None = None
         self._tick = 0
@@ -114,7 +116,10 @@ class LiveScreen(FittedScreen[None]):
         warps = self.query_one(WarpPane)
         waiting = self._waiting()
         now = newest.launches if newest is not None else 0
-        state = (self._frame, status, waiting, self._paused, now, warps.warp, warps.filter_text)
+        state = (
+            self._frame, self._baseline, status, waiting, self._paused, now, warps.warp,
+            warps.filter_text,
+        )  # fmt: skip
         if state != self._shown:
             self._shown = state
             self._show(self._view(status, bool(waiting), now))
@@ -123,8 +128,13 @@ class LiveScreen(FittedScreen[None]):
         self.query_one(Footer).show(self._paused)
 
     def _take(self, frame: Frame) -> None:
-        if frame is not self._frame:
-            self._frame, self._table = frame, table_of(frame)
+        """Of another build than the last frame's, the last becomes the baseline."""
+        if frame is self._frame:
+            return
+        if self._frame is not None and frame.build != self._frame.build:
+            self._baseline = Baseline.of(self._frame)
+        self._frame = frame
+        self._table = with_delta(table_of(frame), self._baseline)
 
     def _waiting(self) -> str:
         """What was asked for and has not arrived yet, "" when nothing."""
@@ -160,6 +170,7 @@ class LiveScreen(FittedScreen[None]):
             selected=None if self._table is None else self._table.row_of(warps.warp),
             filter=warps.filter_text,
             tick=self._tick,
+            baseline=self._baseline,
         )
 
     def _show(self, view: View) -> None:
@@ -170,7 +181,9 @@ class LiveScreen(FittedScreen[None]):
         self.set_class(not untimed and bool(shown_maps(frame)), "has-maps")
         self.query_one(MapsPane).show(view)
         self.query_one(Header).show(view)
-        self.query_one(WarpPane).show(view)
+        warps = self.query_one(WarpPane)
+        warps.show(view)
+        self.query_one(FilterBar).tell(warps.count_text)
         self.query_one(OccupancyPane).show(view)
         self.query_one(HistogramPane).show(view)
 
@@ -242,6 +255,15 @@ class LiveScreen(FittedScreen[None]):
         self._paused = not self._paused
         self.pull()
 
+    def action_baseline(self) -> None:
+        """Pins what is shown as the baseline, or drops the one there is."""
+        if self._baseline is not None:
+            self._baseline = None
+        elif self._frame is not None:
+            self._baseline = Baseline.of(self._frame)
+        self._table = with_delta(table_of(self._frame), self._baseline)
+        self.pull()
+
     def action_sort_next(self) -> None:
         self.query_one(WarpPane).sort_next()
 
@@ -288,7 +310,6 @@ class LiveScreen(FittedScreen[None]):
     def on_filter_bar_changed(self, message: FilterBar.Changed) -> None:
         warps = self.query_one(WarpPane)
         warps.filter_by(message.wanted)
-        self.query_one(FilterBar).tell(warps.count_text)
         self.pull()
 
     def on_filter_bar_closed(self) -> None:

@@ -67,6 +67,10 @@ class Frame:
     """What the newest launch printed, where the device gathers it."""
     taken_at: float = 0.0
     """time.monotonic() of the worker."""
+    source: str = ""
+    """Path of the source that it was compiled from."""
+    build: int = 0
+    """Grows by one whenever another source, or another text of it, is watched."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from gpuwatch.engine.frame import Frame, Status
+from gpuwatch.tui.comparison import speed_text, speedup
 from gpuwatch.tui.glyphs import Glyphs, seconds, shape, whole
 from gpuwatch.tui.keymap import Where, footer
 from gpuwatch.tui.paint import Span, as_many, roomiest, spread_out, width_of
@@ -16,9 +17,11 @@ from gpuwatch.tui.pane import Drawing, View
 from gpuwatch.tui.theme import (
     ALARM,
     CHOSEN,
+    FASTER,
     KEY,
     ORANGE,
     QUIET,
+    SLOWER,
     STRONG,
     TAG,
     TEXT,
@@ -114,14 +117,34 @@ class Header(Drawing, Widget):
             return []
         checks = [self._outputs(frame), *self._losses(frame)]
         losses = [group for group in checks if group[-1][1] is not TEXT]
+        speed = self._speed(view, frame)
+        brief = [group[:1] for group in speed]
         versions = [
-            [*checks, self._times(frame), self._registers(frame, "registers")],
-            [*checks, self._times(frame, brief=True), self._registers(frame, "regs")],
-            [*checks, self._times(frame, brief=True)],
-            [*checks, self._ratio(frame)],
-            [*losses, self._ratio(frame), *checks[1:2]],
+            [*speed, *checks, self._times(frame), self._registers(frame, "registers")],
+            [*speed, *checks, self._times(frame, brief=True), self._registers(frame, "regs")],
+            [*speed, *checks, self._times(frame, brief=True)],
+            [*brief, *checks, self._times(frame, brief=True)],
+            [*brief, *checks, self._ratio(frame)],
+            [*losses, *brief, self._ratio(frame), *checks[1:2]],
         ]
         return [(" ", TEXT), *roomiest(versions, self.size.width - 1)]
+
+    def _speed(self, view: View, frame: Frame) -> list[list[Span]]:
+        """How the kernel's plain time compares with the baseline's."""
+        ratio = None if view.baseline is None else speedup(view.baseline.frame, frame)
+        if view.baseline is None or ratio is None:
+            return []
+        before = view.baseline.frame
+        name = shorten_signature(before.kernel)
+        if before.mangled == frame.mangled:
+            name = f"launch {whole(before.launches)}"
+            if before.build != frame.build:
+                name = "the former build"
+        said = speed_text(ratio, self.glyphs.times)
+        modelled = ", modelled" if frame.device.modelled else ""
+        return [
+            [(f" {said} ", FASTER if ratio >= 1 else SLOWER), (f" than {name}{modelled}", QUIET)]
+        ]
 
     def _outputs(self, frame: Frame) -> list[Span]:
         answer = {True: ("yes", STRONG), False: (" NO ", ALARM), None: ("not yet", QUIET)}

@@ -10,6 +10,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from gpuwatch.engine.frame import Frame, ProbeChoice, Status
+from gpuwatch.tui.comparison import Baseline
 from gpuwatch.tui.glyphs import UNICODE, Glyphs
 from gpuwatch.tui.paint import Span, greyed, roomiest, spread_out, strip_of
 from gpuwatch.tui.record_table import RecordTable
@@ -40,10 +41,8 @@ class View:
     """Row of `table`."""
     filter: str = ""
     tick: int = 0
-    baseline: Frame | None = None
+    baseline: Baseline | None = None
     """What the present is compared with."""
-    baseline_table: RecordTable | None = None
-    """Of `baseline`."""
 
     def selected_value(self, column: str) -> float | None:
         """The selected row's value, None without a selection or such a column."""

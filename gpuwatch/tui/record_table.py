@@ -16,6 +16,9 @@ from gpuwatch.launch.model import Dim3
 
 Array = NDArray[Any]
 
+DELTA = "delta"
+"""Title of the column that says how far a row is from the baseline, in per cent."""
+
 _LEVELS = ("warp", "thread", "block")
 _RECORD_BITS = 24
 """Of an identity: which record of its slot a row is."""
@@ -37,14 +40,22 @@ class RecordTable:
     grid: Dim3
     map: str = ""
     """The map that it is the records of, "" for warps with times."""
+    block: Dim3 = (1, 1, 1)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
+    def shape(self) -> tuple[Dim3, Dim3, str]:
+        """Tables of one shape have the same rows: grid, block, map."""
+        return self.grid, self.block, self.map
+
+    @property
     def measured(self) -> tuple[str, ...]:
         """Columns whose values a histogram can show, the most telling first."""
-        others = tuple(name for name in self.columns if name not in (*_NAMES, "start", "n", "avg"))
+        others = tuple(
+            name for name in self.columns if name not in (*_NAMES, "start", "n", "avg", DELTA)
+        )
         return (*others, *(("avg",) if "avg" in self.columns else ()))
 
     def by_lower_name(self) -> dict[str, Array]:
@@ -82,7 +93,7 @@ def _of_warps(frame: Frame, warps: WarpColumns) -> RecordTable:
         "n": warps.count,
     }
     _add_fields(columns, warps.fields.items())
-    return RecordTable("warp", columns, warps.warp, frame.warps, frame.grid)
+    return RecordTable("warp", columns, warps.warp, frame.warps, frame.grid, "", frame.block)
 
 
 def _of_map(frame: Frame, figures: MapFigures) -> RecordTable:
@@ -104,7 +115,7 @@ def _of_map(frame: Frame, figures: MapFigures) -> RecordTable:
         ids = (slot << _RECORD_BITS) + nth
     _add_fields(columns, fields.items())
     expected = max(figures.slots, len(slot))
-    return RecordTable(figures.level, columns, ids, expected, frame.grid, figures.name)
+    return RecordTable(figures.level, columns, ids, expected, frame.grid, figures.name, frame.block)
 
 
 def _nth_of_slot(slot: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -46,6 +46,10 @@ CURSOR = Style(color="#ffffff", bgcolor="#2b4a70", bold=True)
 CHOSEN = Style(color=BACKGROUND, bgcolor=BLUE, bold=True)
 TAG = Style(color=BACKGROUND, bgcolor="#b9c4d0", bold=True)
 ALARM = Style(color="#ffffff", bgcolor="#b3261e", bold=True)
+FASTER = CHOSEN
+SLOWER = Style(color=BACKGROUND, bgcolor=ORANGE, bold=True)
+FORMER = Style(color="#5b6979")
+"""What the baseline measured, behind or beside the present."""
 MARK = Style(color="#ffffff", bold=True)
 
 _STOPS = ((47, 111, 184), (96, 150, 196), (170, 160, 150), (232, 150, 70), (255, 159, 50))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpuwatch.tui.glyphs import Dim3, place, whole
-from gpuwatch.tui.record_table import Array, RecordTable
+from gpuwatch.tui.record_table import DELTA, Array, RecordTable
 
 _WIDEST = 20
 _LEAST = 3
@@ -40,6 +40,10 @@ def _sm(value: Value, _grid: Dim3) -> str:
     return "-" if value < 0 else str(int(value))
 
 
+def _per_cent(value: Value, _grid: Dim3) -> str:
+    return "-" if value != value else f"{value:+.1f}%"
+
+
 def _block(value: Value, grid: Dim3) -> str:
     return place(int(value), grid)
 
@@ -51,6 +55,7 @@ _WRITERS: dict[str, Writer] = {
     "SM": _sm,
     "start": _plain,
     "avg": _average,
+    DELTA: _per_cent,
 }
 
 
@@ -74,6 +79,8 @@ def _width(title: str, values: Array, text: Writer, grid: Dim3) -> int:
         texts = [place(grid[0] * grid[1] * grid[2] - 1, grid)]
     elif len(values) == 0:
         texts = []
+    elif text is _per_cent:
+        texts = ["+1000.0%"]
     elif values.dtype.kind == "f" and text is _figure:
         texts = ["-1.234e+05"]
     else:

@@ -94,7 +94,8 @@ class WarpPane(Drawing, ScrollView):
 
     def show(self, view: View) -> None:
         """Takes over `view`; a selected warp that was in sight stays on its screen line."""
-        fresh = self.view is None or view.frame is not self.view.frame
+        old = self.view
+        fresh = old is None or view.frame is not old.frame or view.table is not old.table
         line = self._line_of_selection() if fresh else None
         self.view = view
         if fresh:

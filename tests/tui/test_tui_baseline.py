@@ -1,0 +1,96 @@
+"""The present against a pinned baseline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fake_watch import FakeWatch, make_frame
+
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.bars import Header
+from gpuwatch.tui.comparison import Baseline, speed_text, speedup, with_delta
+from gpuwatch.tui.live_screen import LiveScreen
+from gpuwatch.tui.record_table import DELTA, table_of
+from gpuwatch.tui.warp_pane import WarpPane
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(1.43, "1.43x faster"), (0.91, "0.91x"), (1.0, "1.00x")]
+)
+def test_speed_is_said_in_one_word(ratio: float, text: str) -> None:
+    assert speed_text(ratio, "x") == text
+
+
+def test_speed_is_of_the_plain_builds() -> None:
+    before = replace(make_frame(), seconds_plain=3e-3, seconds_probed=9.0)
+    now = replace(make_frame(), seconds_plain=2e-3, seconds_probed=1.0)
+    assert speedup(before, now) == pytest.approx(1.5)
+    assert speedup(replace(before, seconds_plain=0.0), now) is None
+
+
+def test_each_warp_is_compared_with_itself() -> None:
+    before, now = make_frame(serial=1), make_frame(serial=2)
+    table = with_delta(table_of(now), Baseline.of(before))
+    assert table is not None and before.warps_table is not None and now.warps_table is not None
+    expected = 100 * (now.warps_table.elapsed / before.warps_table.elapsed - 1)
+    assert np.allclose(table.columns[DELTA], expected)
+    assert table.measured[0] == "elapsed"
+    assert DELTA not in table.measured
+
+
+def test_a_warp_that_the_baseline_misses_has_no_delta() -> None:
+    before = Baseline.of(make_frame(serial=1))
+    assert before.table is not None
+    kept = np.arange(len(before.table)) != 7
+    columns = {name: values[kept] for name, values in before.table.columns.items()}
+    short = replace(before.table, columns=columns, ids=before.table.ids[kept])
+    table = with_delta(table_of(make_frame(serial=2)), Baseline(before.frame, short))
+    assert table is not None
+    assert np.flatnonzero(np.isnan(table.columns[DELTA])).tolist() == [7]
+
+
+def test_launches_of_another_shape_are_compared_with_the_median() -> None:
+    before = make_frame(serial=1)
+    other = replace(make_frame(serial=2), grid=(43, 32, 1))
+    table = with_delta(table_of(other), Baseline.of(before))
+    assert table is not None and before.warps_table is not None
+    median = np.median(before.warps_table.elapsed)
+    expected = 100 * (table.columns["elapsed"] / median - 1)
+    assert np.allclose(table.columns[DELTA], expected)
+
+
+async def test_pinning_and_dropping() -> None:
+    watch = FakeWatch()
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        header, warps = app.screen.query_one(Header), app.screen.query_one(WarpPane)
+        await pilot.press("b")
+        watch.advance()
+        assert watch.frame is not None
+        watch.frame = replace(watch.frame, seconds_plain=watch.frame.seconds_plain / 1.43)
+        await pilot.pause(0.2)
+        assert "1.43\u00d7 faster" in header.render_line(2).text
+        assert "modelled" in header.render_line(2).text
+        assert DELTA in warps.render_line(1).text
+        assert "%" in warps.render_line(2).text
+        await pilot.press("b")
+        await pilot.pause(0.2)
+        assert "faster" not in header.render_line(2).text
+        assert DELTA not in warps.render_line(1).text
+
+
+async def test_the_former_build_becomes_the_baseline() -> None:
+    watch = FakeWatch()
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(0.2)
+        former = watch.frame
+        watch.advance()
+        assert watch.frame is not None and former is not None
+        watch.frame = replace(watch.frame, build=1, seconds_plain=former.seconds_plain * 1.25)
+        await pilot.pause(0.2)
+        assert isinstance(app.screen, LiveScreen)
+        assert "0.80\u00d7" in app.screen.query_one(Header).render_line(2).text

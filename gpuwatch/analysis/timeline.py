@@ -110,6 +110,16 @@ def coverage(row: NDArray[np.integer], begin: Real, end: Real, rows: int, bins: 
     return np.maximum(running, 0.0)
 
 
+def residency(sm: NDArray[np.int32], start: Whole, elapsed: Whole, sms: int, bins: int) -> Real:
+    """Warps that are resident at once, on average within each of `bins` equal parts of the busy
+    span of their SM; (sms, bins). Rows with an SM of -1 are left out."""
+    known = sm >= 0
+    if not known.all():
+        sm, start, elapsed = sm[known], start[known], elapsed[known]
+    begin, end = SmSpans.of(sm, start, elapsed).parts(sm, start, elapsed)
+    return coverage(sm, begin * bins, end * bins, sms, bins)
+
+
 def lanes(begin: Whole, end: Whole) -> Whole:
     """A lane for each interval, in ascending order of begin, so that none in a lane overlap:
     the lowest lane that is free, and as few lanes as there are intervals at once."""

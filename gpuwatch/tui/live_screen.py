@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
@@ -12,6 +13,7 @@ from gpuwatch.analysis.filtering import Filter
 from gpuwatch.engine.frame import Frame, KernelChoice, Status
 from gpuwatch.errors import UserError
 from gpuwatch.launch import LaunchForm
+from gpuwatch.tui import layout
 from gpuwatch.tui.bars import Footer, Header, StatusLine
 from gpuwatch.tui.comparison import Baseline, with_delta
 from gpuwatch.tui.dialogs import KernelPicker
@@ -20,6 +22,7 @@ from gpuwatch.tui.frame_screen import FittedScreen
 from gpuwatch.tui.histogram_pane import HistogramPane
 from gpuwatch.tui.keymap import bindings
 from gpuwatch.tui.launch_form import LaunchFormScreen
+from gpuwatch.tui.layout import Content, Wish
 from gpuwatch.tui.lists import split_choice
 from gpuwatch.tui.maps_pane import MapsPane, shown_maps
 from gpuwatch.tui.occupancy_pane import OccupancyPane
@@ -27,12 +30,6 @@ from gpuwatch.tui.pane import Narrow, View
 from gpuwatch.tui.record_table import RecordTable, table_of
 from gpuwatch.tui.start_screen import error_text
 from gpuwatch.tui.warp_pane import WarpPane
-
-_LOW = 30
-"""Lines below which the warps get about as much room as the panes above them."""
-_NARROW = 110
-"""Columns below which maps beside the warps would be cut off."""
-_PANES = ("occupancy", "histogram", "warps", "maps")
 
 
 class LiveScreen(FittedScreen[None]):
@@ -51,22 +48,13 @@ class LiveScreen(FittedScreen[None]):
     LiveScreen.failed #banner { display: block; }
     LiveScreen.failed #upper { min-height: 2; }
     LiveScreen #banner Static { height: auto; }
-    LiveScreen.max-occupancy #histogram, LiveScreen.max-histogram #occupancy { display: none; }
-    LiveScreen.max-warps #upper { display: none; }
-    LiveScreen.max-occupancy #occupancy { margin-right: 0; }
     LiveScreen #lower { height: 3fr; }
     LiveScreen.low #lower { height: 9fr; }
-    LiveScreen #maps { display: none; width: 2fr; margin-left: 1; }
     LiveScreen #warps { width: 3fr; }
-    LiveScreen.has-maps #maps { display: block; }
-    LiveScreen.untimed #upper, LiveScreen.untimed.no-table #warps { display: none; }
-    LiveScreen.untimed #maps { display: block; margin-left: 0; }
-    LiveScreen.narrow.has-maps #maps { display: none; }
-    LiveScreen.narrow.untimed #maps { display: block; }
-    LiveScreen.max-occupancy #lower, LiveScreen.max-histogram #lower { display: none; }
-    LiveScreen.max-maps #upper, LiveScreen.max-maps #warps { display: none; }
-    LiveScreen.max-maps #maps { display: block; margin-left: 0; }
-    LiveScreen.max-warps #maps { display: none; }
+    LiveScreen #maps { width: 2fr; margin-left: 1; }
+    LiveScreen.lone #upper > *, LiveScreen.lone #maps { margin: 0; }
+    LiveScreen.narrow.untimed #lower { layout: vertical; }
+    LiveScreen.narrow.untimed #lower > * { width: 1fr; margin: 0; }
     """
 
     def __init__(self, kernel: str | None, probe: str | None) -> None:
@@ -79,6 +67,10 @@ class LiveScreen(FittedScreen[None]):
         self._error: UserError | Status | None = None
         self._tick = 0
         self._shown: tuple[object, ...] = ()
+        self._content = Content()
+        self._wish = Wish()
+        self._extent = (120, 40)
+        self._placed: tuple[object, ...] = ()
 
     def parts(self) -> Iterable[Widget]:
         yield Header(self.glyphs)
@@ -100,8 +92,28 @@ class LiveScreen(FittedScreen[None]):
         self.set_interval(1 / self.gpuwatch.rate_hz, self.pull)
 
     def lay_out(self, width: int, height: int) -> None:
-        self.set_class(height < _LOW, "low")
-        self.set_class(width < _NARROW, "narrow")
+        self._extent = (width, height)
+        self._place()
+
+    def _place(self) -> None:
+        """Shows the panes that the size, the probe and the user's wishes leave."""
+        width, height = self._extent
+        visible = layout.shown(self._content, self._wish, width, height)
+        state = (visible, width < layout.NARROW, height < layout.LOW)
+        if state == self._placed:
+            return
+        self._placed = state
+        self.set_class(state[1], "narrow")
+        self.set_class(state[2], "low")
+        self.set_class(not self._content.timed, "untimed")
+        self.set_class(len(visible) == 1, "lone")
+        for pane in layout.PANES:
+            self.query_one(f"#{pane}").display = pane in visible
+        self.query_one("#upper").display = any(pane in visible for pane in layout.UPPER)
+        self.query_one("#lower").display = any(pane in visible for pane in layout.LOWER)
+        if self.focused is not None and self.focused.id in set(layout.PANES) - visible:
+            order = ("warps", *layout.PANES)
+            self.query_one(f"#{next(pane for pane in order if pane in visible)}").focus()
 
     # ---- pulling
 
@@ -176,9 +188,12 @@ class LiveScreen(FittedScreen[None]):
     def _show(self, view: View) -> None:
         frame = view.frame
         untimed = frame is not None and frame.warps_table is None and bool(frame.maps)
-        self.set_class(view.table is None, "no-table")
-        self.set_class(untimed, "untimed")
-        self.set_class(not untimed and bool(shown_maps(frame)), "has-maps")
+        self._content = Content(
+            timed=not untimed,
+            table=not untimed or view.table is not None,
+            maps=bool(shown_maps(frame)),
+        )
+        self._place()
         self.query_one(MapsPane).show(view)
         self.query_one(Header).show(view)
         warps = self.query_one(WarpPane)
@@ -273,9 +288,25 @@ class LiveScreen(FittedScreen[None]):
     def action_maximise(self) -> None:
         """Gives the focused pane all the room, or takes it back."""
         wanted = self.focused.id if self.focused is not None else None
-        back = any(self.has_class(f"max-{pane}") for pane in _PANES)
-        for pane in _PANES:
-            self.set_class(not back and pane == wanted, f"max-{pane}")
+        pane = wanted if self._wish.maximised is None and wanted in layout.PANES else None
+        self._wish = replace(self._wish, maximised=pane)
+        self._place()
+
+    def action_hide(self) -> None:
+        """Takes the focused pane off the screen."""
+        wanted = self.focused.id if self.focused is not None else None
+        if wanted in layout.PANES:
+            hidden = self._wish.hidden | {wanted}
+            if layout.available(self._content, self._wish) <= hidden:
+                self.notify("the last pane stays")
+                return
+            self._wish = replace(self._wish, hidden=hidden, maximised=None)
+            self._place()
+
+    def action_unhide(self) -> None:
+        """Brings all hidden panes back."""
+        self._wish = replace(self._wish, hidden=frozenset())
+        self._place()
 
     def action_unselect(self) -> None:
         """Drops the selection; with none, the filter; then leaves the maximised pane."""
@@ -286,8 +317,8 @@ class LiveScreen(FittedScreen[None]):
             warps.filter_by(None)
             self.pull()
             return
-        for pane in _PANES:
-            self.remove_class(f"max-{pane}")
+        self._wish = replace(self._wish, maximised=None)
+        self._place()
 
     def action_reset(self) -> None:
         self.gpuwatch.feed.reset()

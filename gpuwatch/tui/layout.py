@@ -1,0 +1,56 @@
+"""Which panes are on the live screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+UPPER = ("occupancy", "histogram")
+LOWER = ("warps", "maps")
+PANES = UPPER + LOWER
+
+LOW = 30
+"""Lines below which the warps get about as much room as the panes above them."""
+NARROW = 110
+"""Columns below which maps beside the warps would be cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user asked for. `timeline` swaps it in for the occupancy."""
+
+    maximised: str | None = None
+    hidden: frozenset[str] = frozenset()
+    timeline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What there is to show: warps with times, a table of records, maps that it does not show."""
+
+    timed: bool = True
+    table: bool = True
+    maps: bool = False
+
+
+def available(content: Content, wish: Wish) -> frozenset[str]:
+    """The panes that have something to show, hidden or not."""
+    found = {"timeline" if wish.timeline else "occupancy"} if content.timed else set()
+    if content.table:
+        found |= {"histogram", "warps"}
+    if content.maps:
+        found.add("maps")
+    return frozenset(found)
+
+
+def shown(content: Content, wish: Wish, width: int, height: int) -> frozenset[str]:
+    """The panes on a screen of `width` columns and `height` lines; never none."""
+    panes = available(content, wish)
+    if wish.maximised in panes:
+        return frozenset((wish.maximised,))
+    fitting = set(panes)
+    if width < NARROW and content.maps:
+        if content.timed:
+            fitting.discard("maps")
+        elif height < LOW:
+            fitting.discard("histogram")
+    return frozenset(fitting - wish.hidden) or frozenset(fitting) or panes

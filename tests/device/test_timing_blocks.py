@@ -11,11 +11,12 @@ from sim_support import launch_of
 from gpuwatch import ptx
 from gpuwatch.device.base import KernelImage
 from gpuwatch.device.sim import open_sim, profiles
-from gpuwatch.device.sim.costs import Load, model_costs
+from gpuwatch.device.sim.costs import Costs, Load, resource_costs
 from gpuwatch.device.sim.linking import build_program
 from gpuwatch.device.sim.opcosts import work_of
+from gpuwatch.device.sim.profiles import Profile
 from gpuwatch.device.sim.program import Program
-from gpuwatch.device.sim.timing import block_timings, loop_depths, request_cycles
+from gpuwatch.device.sim.timing import WINDOW, BlockTiming, block_timings, request_cycles
 from gpuwatch.toolchain import compile_to_ptx, find
 
 KERNELS = Path(__file__).parents[2] / "kernels"
@@ -32,16 +33,20 @@ def program_of(body: str) -> Program:
     return build_program(module, module.entries()[0])
 
 
-def chain(body: str) -> int:
-    """C of the only block."""
-    (timing,) = block_timings(program_of(body), H200, 4)
-    return timing.chain
+def timing(body: str, profile: Profile = H200) -> BlockTiming:
+    """That of the only block."""
+    (found,) = block_timings(program_of(body), profile)
+    return found
+
+
+def chain(body: str) -> float:
+    return timing(body).chain
 
 
 def test_dependent_instructions_wait_for_each_other() -> None:
     step = H200.latency["fp32"]
     body = "fma.rn.f32 %f1, %f1, %f1, %f1;\n" * 10 + "st.global.f32 [%rd1], %f1;\nret;"
-    assert chain(body) == pytest.approx(10 * step + 2, abs=2)
+    assert chain(body) == pytest.approx(10 * step, abs=1)
 
 
 def test_independent_loads_overlap() -> None:
@@ -54,45 +59,73 @@ def test_independent_loads_overlap() -> None:
     assert one <= four <= one + 3
 
 
-def test_warps_that_share_a_scheduler_issue_in_turn() -> None:
-    body = "".join(f"add.f32 %f{k}, %f0, %f0;\n" for k in range(1, 17)) + "ret;"
-    few, many = (block_timings(program_of(body), H200, w)[0].cycles for w in (4, 64))
-    assert many == 16 * 17
-    assert few < many / 8
+def test_loads_wait_behind_stores_of_their_space() -> None:
+    slow = "fma.rn.f32 %f1, %f1, %f1, %f1;\n" * 10
+    load = "ld.global.f32 %f2, [%rd2]; add.f32 %f9, %f2, %f2; ret;"
+    beside = chain(slow + "st.shared.f32 [%r1], %f1;" + load)
+    assert chain(slow + "st.global.f32 [%rd1], %f1;" + load) > beside + 30
+
+
+def test_loads_are_brought_forward_only_so_far() -> None:
+    def two_chains(count: int) -> float:
+        first, second = (f"ex2.approx.f32 %f{k}, %f{k};\n" * count for k in (1, 2))
+        return chain(first + "ld.global.f32 %f2, [%rd1];" + second + "ret;")
+
+    step = H200.latency["transcendental"]
+    side_by_side = H200.latency["l1"] + (WINDOW - 1) * step
+    assert two_chains(WINDOW) == pytest.approx(side_by_side, abs=2)
+    behind = two_chains(WINDOW + 10) - 10 * step
+    assert behind == pytest.approx(side_by_side + 10 * step, abs=2)
+
+
+def test_how_many_loads_are_under_way_at_once() -> None:
+    apart = timing("ld.global.u64 %rd1, [%rd5]; ld.global.u64 %rd2, [%rd6]; ret;")
+    linked = timing("ld.global.u64 %rd1, [%rd5]; ld.global.u64 %rd2, [%rd1]; ret;")
+    assert (apart.overlap, linked.overlap) == (2, 1)
+
+
+@pytest.mark.parametrize(("step", "overlap"), [("1", 4), ("%r5", 1)])
+def test_ptxas_unrolls_small_loops_that_count(step: str, overlap: int) -> None:
+    program = program_of(
+        f"A: ld.global.f32 %f1, [%rd1]; add.f32 %f2, %f2, %f1; add.s32 %r1, %r1, {step};"
+        "add.s64 %rd1, %rd1, 4; setp.lt.s32 %p1, %r1, %r9; @%p1 bra A; st.global.f32 [%rd2], %f2;"
+        "ret;"
+    )
+    assert block_timings(program, H200)[0].overlap == overlap
 
 
 @pytest.mark.parametrize(
-    ("instruction", "cycles"),
-    [("add.f64 %d1, %d2, %d2;", 64), ("ex2.approx.f32 %f1, %f2;", 8), ("add.s32 %r1,%r2,%r3;", 2)],
+    ("instruction", "unit", "cycles"),
+    [
+        ("add.f64 %d1, %d2, %d2;", "fp64", 64),
+        ("ex2.approx.f32 %f1, %f2;", "transcendental", 8),
+        ("and.b32 %r1, %r2, %r3;", "alu", 2),
+        ("add.s32 %r1, %r2, %r3;", "issue", 1),
+    ],
 )
-def test_narrow_pipes_bound_the_throughput(instruction: str, cycles: int) -> None:
-    (timing,) = block_timings(program_of(instruction * 8 + "ret;"), A10, 48)
-    assert timing.cycles == pytest.approx(12 * 8 * cycles, rel=0.05)
-
-
-def test_the_load_store_path_is_shared_by_all_warps_of_the_sm() -> None:
-    loads = "".join(f"ld.global.f32 %f{k}, [%rd{k}];\n" for k in range(1, 9)) + "ret;"
-    (timing,) = block_timings(program_of(loads), H200, 64)
-    assert timing.cycles == round(64 * 8 * 128 / (128 * H200.l1_achieved))
-    assert timing.global_accesses == 8
-    assert timing.slack == timing.cycles - timing.chain > 0
+def test_narrow_units_bound_the_throughput(instruction: str, unit: str, cycles: int) -> None:
+    assert timing(instruction * 8 + "ret;", A10).busy[unit] == pytest.approx(8 * cycles, abs=1)
 
 
 def test_half_the_load_store_lanes_take_twice_as_long() -> None:
     assert request_cycles(H200, "shared") == 1
     assert request_cycles(A10, "shared") == 2
-    assert request_cycles(H200, "shared", 16) == 4
+    assert request_cycles(H200, "shared", 16) == 2
 
 
 def test_neighbouring_shared_loads_are_one_access() -> None:
     near = "".join(f"ld.shared.f32 %f{k}, [%r1+{4 * k}];\n" for k in range(8))
     apart = "".join(f"ld.shared.f32 %f{k}, [%r1+{128 * k}];\n" for k in range(8))
     moved = near.replace("\n", "\nadd.s32 %r1, %r1, 64;\n")
-    joined, single, other = (
-        block_timings(program_of(body + "ret;"), H200, 64)[0].cycles
-        for body in (near, apart, moved)
-    )
-    assert joined < single == 64 * 8 <= other
+    joined, single, other = (timing(body + "ret;").busy["path"] for body in (near, apart, moved))
+    assert joined == 2 * 2
+    assert single == other == 8
+
+
+def test_a_product_joins_the_sum_that_takes_it() -> None:
+    product = "mul.wide.s32 %rd1, %r1, 4;"
+    assert timing(product + "add.s64 %rd2, %rd5, %rd1; ret;").busy["issue"] == 2
+    assert timing(product + "add.s64 %rd2, %rd5, %rd6; ret;").busy["issue"] == 4
 
 
 @pytest.mark.parametrize(
@@ -103,9 +136,11 @@ def test_neighbouring_shared_loads_are_one_access() -> None:
         ("mov.u32 %r1, 5;", "alu", 1),
         ("cvta.to.global.u64 %rd1, %rd2;", "alu", 0),
         ("add.s64 %rd1, %rd2, %rd3;", "alu", 2),
+        ("add.s32 %r1, %r2, %r3;", "fp32", 1),
+        ("mov.u64 %rd1, %clock64;", "alu", 2),
         ("mul.wide.s32 %rd1, %r1, %r2;", "multiply", 1),
         ("mul.lo.s64 %rd1, %rd2, %rd3;", "multiply", 4),
-        ("div.u32 %r1, %r2, %r3;", "alu", 18),
+        ("div.u32 %r1, %r2, %r3;", "alu", 14),
         ("div.rn.f32 %f1, %f2, %f3;", "fp32", 10),
         ("rcp.approx.ftz.f32 %f1, %f2;", "transcendental", 1),
         ("cvt.rn.f64.s32 %d1, %r1;", "convert64", 1),
@@ -120,30 +155,57 @@ def test_work_of(text: str, kind: str, issued: int) -> None:
     assert (work.kind, work.issued) == (kind, issued)
 
 
-def test_loop_depths() -> None:
-    program = program_of(
-        "mov.u32 %r1, 0;\nA:\nadd.s32 %r1, %r1, 1;\nB:\nadd.s32 %r2, %r2, 1;\n"
-        "setp.lt.s32 %p1, %r2, 9;\n@%p1 bra B;\nsetp.lt.s32 %p2, %r1, 9;\n@%p2 bra A;\nret;"
+LOAD_AND_STORE = "ld.global.f32 %f1, [%rd1]; st.global.f32 [%rd2], %f1; ret;"
+
+
+def of_resource(load: Load, name: str, body: str = LOAD_AND_STORE) -> Costs:
+    """What the launch adds up when only that resource counts."""
+    costs = resource_costs(program_of(body), H200, load)
+    return costs.combined(np.array([float(n == name) for n in costs.names]))
+
+
+def test_warps_that_share_a_scheduler_issue_in_turn() -> None:
+    body = "".join(f"add.f32 %f{k}, %f0, %f0;\n" for k in range(1, 17)) + "ret;"
+    few, many = (of_resource(Load(1, 1, w, 0), "issue", body).blocks[0] for w in (4, 64))
+    assert (few, many) == (17, 16 * 17)
+
+
+def test_all_warps_of_the_sm_share_the_load_store_path() -> None:
+    loads = "".join(f"ld.global.f32 %f{k}, [%rd{k}];\n" for k in range(1, 9)) + "ret;"
+    costs = of_resource(Load(1, 1, 64, 0), "path", loads)
+    assert costs.blocks[0] == round(64 * 8 * 128 / (128 * H200.l1_achieved))
+
+
+def test_a_miss_waits_for_where_the_line_is() -> None:
+    in_l2, in_dram = (
+        of_resource(Load(1, 1, 1, size), "chain").misses[0] for size in (1 << 20, 1 << 34)
     )
-    assert loop_depths(program.blocks) == [0, 1, 2, 1, 0]
+    assert in_l2 == round(H200.latency["l2"] - H200.latency["l1"])
+    assert in_dram == pytest.approx(H200.latency["dram"] - H200.latency["l1"], rel=0.01)
 
 
-def test_a_miss_costs_what_other_warps_do_not_hide() -> None:
-    program = program_of("ld.global.f32 %f1, [%rd1]; st.global.f32 [%rd2], %f1; ret;")
-    alone = model_costs(program, H200, Load(1, 1, 1, 1 << 20))
-    full = model_costs(program, H200, Load(10000, 2, 64, 1 << 20))
-    assert alone.miss == round(H200.latency["l2"] - H200.latency["l1"])
-    assert 0 <= full.miss < alone.miss
-    in_dram = model_costs(program, H200, Load(1, 1, 1, 1 << 30))
-    assert alone.miss < in_dram.miss < H200.latency["dram"]
+def test_sms_share_the_l2_but_one_alone_cannot_take_it_all() -> None:
+    alone, all_of_them = (of_resource(Load(n, 1, 64, 0), "far").sector for n in (1, 1000))
+    assert alone == round(64 * 32 / H200.l2_sm_bandwidth)
+    assert all_of_them == round(64 * 32 * H200.sm_count / H200.l2_bandwidth)
 
 
-def test_a_launch_is_not_faster_than_dram() -> None:
-    program = program_of("ld.global.f32 %f1, [%rd1]; st.global.f32 [%rd2], %f1; ret;")
-    footprint, blocks = 1 << 30, 100_000
-    costs = model_costs(program, H200, Load(blocks, 2, 64, footprint))
-    waves = blocks / (2 * H200.sm_count)
-    assert costs.blocks[0] * waves >= footprint / H200.dram_bandwidth
+def test_only_buffers_beyond_the_l2_use_dram() -> None:
+    inside, beyond = (
+        of_resource(Load(1000, 1, 64, size), "dram").sector
+        for size in (H200.l2_bytes, H200.l2_bytes + 1)
+    )
+    assert inside == 0
+    assert beyond == round(64 * 32 * H200.sm_count / H200.dram_bandwidth)
+
+
+def test_the_cost_where_nothing_is_known_is_that_of_the_slowest_resource() -> None:
+    costs = resource_costs(program_of(LOAD_AND_STORE), H200, Load(1000, 1, 64, 0))
+    highest = costs.highest()
+    for k in range(len(costs.names)):
+        one = costs.combined(np.eye(len(costs.names))[k])
+        assert one.blocks[0] <= highest.blocks[0]
+        assert one.sector <= highest.sector
 
 
 def gemm(source: str, profile: str, rows: int, size: int) -> float:

@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError
-from gpuwatch.device.sim.ir import BITS, MASK_ALL, WARP, lanes, splat, vector
+from gpuwatch.device.sim.ir import BITS, MASK_ALL, lanes, splat, vector
 from gpuwatch.device.sim.layout import (
     ARENA_BASE,
     LINE_BYTES,
     LOCAL_WINDOW,
+    SCATTERED_ATOMIC_TURNS,
     SECTOR_BYTES,
     SHARED_WINDOW,
+    WAVEFRONT_BYTES,
     WAVEFRONT_SECTORS,
+    WIDE_BYTES,
     WINDOW_BYTES,
     FaultKind,
     LaunchField,
@@ -71,6 +74,9 @@ class Access:
         self.element = BITS[scalar] // 8
         self.width = self.element * count
         self.mask = e.mask()
+        self.traffic: int | None = None
+        """The field with the cycles of a sector that a store or an atomic sends to the L2; None
+        for loads, which look in the L1 first."""
         self._host: str | None = None
 
     @property
@@ -185,40 +191,46 @@ class Access:
 
     def charge_line(self, address: str, extent: int) -> None:
         """Cycles of `extent` consecutive bytes."""
+        passes = extent // WAVEFRONT_BYTES - self._counted_passes()
         if self.space == "shared":
-            extra = extent // (4 * WARP) - 1
-            if extra > 0:
-                self.e.cost(LaunchField.CONFLICT_CYCLES, str(extra))
+            if passes > 0:
+                self.e.cost(LaunchField.CONFLICT_CYCLES, str(passes))
         elif self.cached:
-            ir = self.e.ir
-            last = ir.value(f"add i64 {address}, {extent - 1}")
-            bits = SECTOR_BYTES.bit_length() - 1
-            first_sector = ir.value(f"lshr i64 {address}, {bits}")
-            last_sector = ir.value(f"lshr i64 {last}, {bits}")
-            sectors = ir.value(f"sub i64 {last_sector}, {first_sector}")
-            self._charge_sectors(sectors)
-            self._touch(address, last, extent)
+            if passes > 0:
+                self.e.cost(LaunchField.WAVEFRONT_CYCLES, str(passes))
+            sectors = str(max(1, extent // SECTOR_BYTES))
+            if self.traffic is not None:
+                self.e.cost(self.traffic, sectors)
+            else:
+                self._miss(self._touch(address, extent), sectors)
 
-    def _charge_sectors(self, extra: str) -> None:
-        """Cycles of `extra` sectors beyond the first: of the wavefronts beyond the first."""
-        shift = WAVEFRONT_SECTORS.bit_length() - 1
-        wavefronts = self.e.ir.value(f"lshr i64 {extra}, {shift}")
-        self.e.cost(LaunchField.WAVEFRONT_CYCLES, wavefronts)
+    def _counted_passes(self) -> int:
+        """Those that the cost of the basic block holds."""
+        return 2 if self.width >= WIDE_BYTES else 1
 
-    def _touch(self, address: str, last: str, extent: int) -> None:
+    def _touch(self, address: str, extent: int) -> str:
+        """Whether one of the lines was not in the L1."""
         ir = self.e.ir
         places = [address]
         places += [ir.value(f"add i64 {address}, {k}") for k in range(LINE_BYTES, extent, 128)]
         if extent > SECTOR_BYTES:
-            places.append(last)
+            places.append(ir.value(f"add i64 {address}, {extent - 1}"))
         missed = "false"
         for place in places:
             found = ir.call("i1", "touch_line", [("ptr", "%worker"), ("i64", place)])
             missed = ir.value(f"or i1 {missed}, {found}")
-        miss = self.e.launch_value("i64", LaunchField.MISS_CYCLES)
-        self.e.add_cycles(ir.value(f"select i1 {missed}, i64 {miss}, i64 0"))
+        return missed
 
-    def charge_all(self, *, cached: bool = True) -> None:
+    def _miss(self, missed: str, sectors: str) -> None:
+        """Cycles of fetching `sectors` when `missed`."""
+        e, ir = self.e, self.e.ir
+        index = len(e.program.blocks) + e.block
+        late = e.launch_value("i64", LaunchField.COSTS + 8 * index)
+        each = e.launch_value("i64", LaunchField.SECTOR_CYCLES)
+        cycles = ir.value(f"add i64 {late}, {ir.value(f'mul i64 {each}, {sectors}')}")
+        e.add_cycles(ir.value(f"select i1 {missed}, i64 {cycles}, i64 0"))
+
+    def charge_all(self) -> None:
         """Cycles of any pattern, counted lane by lane."""
         e, ir = self.e, self.e.ir
         if self.space not in ("global", "generic", "shared"):
@@ -227,16 +239,21 @@ class Access:
         bits = ir.bits_of(self.mask or MASK_ALL)
         arguments = [("ptr", "%scratch"), ("i32", bits)]
         if self.space == "shared":
-            words = ir.call("i64", "bank_conflicts", arguments)
-            e.cost(LaunchField.CONFLICT_CYCLES, words)
+            e.cost(LaunchField.CONFLICT_CYCLES, ir.call("i64", "bank_conflicts", arguments))
             return
-        extra = ir.call("i64", "extra_sectors", arguments)
-        self._charge_sectors(extra)
-        if cached:
-            arguments = [("ptr", "%worker"), *arguments]
-            missed = ir.call("i1", "touch_lines", arguments)
-            miss = e.launch_value("i64", LaunchField.MISS_CYCLES)
-            e.add_cycles(ir.value(f"select i1 {missed}, i64 {miss}, i64 0"))
+        sectors = ir.call("i64", "distinct_sectors", arguments)
+        wavefronts = ir.value(f"lshr i64 {sectors}, {WAVEFRONT_SECTORS.bit_length() - 1}")
+        e.cost(LaunchField.WAVEFRONT_CYCLES, wavefronts)
+        if self.traffic is not None:
+            e.cost(self.traffic, sectors)
+            if self.traffic == LaunchField.ATOMIC_CYCLES:
+                one = ir.value(f"icmp eq i64 {sectors}, 1")
+                turns = ir.value(f"select i1 {one}, i64 1, i64 {SCATTERED_ATOMIC_TURNS}")
+                ir.run("count_atomics", [("ptr", "%worker"), *arguments, ("i64", turns)])
+            return
+        lines = ir.call("i64", "touch_lines", [("ptr", "%worker"), *arguments])
+        fetched = ir.call("i64", "missed_sectors", [("i64", sectors), ("i64", lines)])
+        self._miss(ir.value(f"icmp ne i64 {fetched}, 0"), fetched)
 
     def patterns(
         self,

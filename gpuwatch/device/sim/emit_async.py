@@ -132,7 +132,7 @@ class _Barriers:
         e, ir = self.e, self.e.ir
         ir.functions["mbarrier_arrive"] = _ARRIVE
         self.access.check_all()
-        self.access.charge_all(cached=False)
+        self.access.charge_all()
         wide = vector("i64")
         for value, slot in ((self.access.host(), "%scratch"), (count, "%scratch.2"),
                             (owed, "%scratch.3")):  # fmt: skip

@@ -73,10 +73,9 @@ def _perform(
     values = [[e.value(operand, kind) for operand in elements] for elements in given]
     access = Access(e, space, scalar, count, effective_address(e, place, space))
     access.check_all()
-    access.charge_all(cached=False)
+    access.traffic = LaunchField.ATOMIC_CYCLES
+    access.charge_all()
     bits = ir.bits_of(access.mask or MASK_ALL)
-    if space != "shared":
-        e.cost(LaunchField.ATOMIC_CYCLES, "1")
     host, results = access.host(), []
     for k in range(count):
         offset = ir.binary("add", "i64", host, splat("i64", k * access.element))

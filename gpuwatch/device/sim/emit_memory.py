@@ -12,7 +12,13 @@ from gpuwatch.device.sim.access import (
 )
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, type_of
 from gpuwatch.device.sim.ir import BITS, MASK_ALL, SCALAR, SUFFIX, WARP, splat, vector
-from gpuwatch.device.sim.layout import ARENA_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from gpuwatch.device.sim.layout import (
+    ARENA_BASE,
+    LOCAL_WINDOW,
+    SHARED_WINDOW,
+    WINDOW_BYTES,
+    LaunchField,
+)
 from gpuwatch.ptx.model import Address, Instruction, Operand, Symbol, Vector
 
 
@@ -27,6 +33,7 @@ def load(access: Access) -> list[str]:
 
 def store(access: Access, values: list[str]) -> None:
     """Stores one vector per element."""
+    access.traffic = LaunchField.WRITTEN_CYCLES
     access.patterns(
         lambda first: _store_line(access, first, values), None, lambda: scatter(access, values)
     )
@@ -108,7 +115,7 @@ def _zip(access: Access, size: int, a: str, b: str) -> str:
 def scatter(access: Access, values: list[str]) -> list[str]:
     ir, scalar = access.e.ir, access.scalar
     access.check_all()
-    access.charge_all(cached=False)
+    access.charge_all()
     host = access.host()
     name = f"llvm.masked.scatter.v{WARP}{SUFFIX.get(scalar, scalar)}.v{WARP}p0"
     for k, value in enumerate(values):

@@ -6,6 +6,7 @@ import ctypes
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +14,17 @@ from numpy.typing import NDArray
 from gpuwatch import ptx
 from gpuwatch.device.base import KernelImage, RunResult
 from gpuwatch.device.sim.arena import Arena, Plan, fill_variables, place_variables
+from gpuwatch.device.sim.balance import Sample, balance
 from gpuwatch.device.sim.blocks import POLLING_LOADS
 from gpuwatch.device.sim.codegen import generate
 from gpuwatch.device.sim.compile import Code
 from gpuwatch.device.sim.console import Console
-from gpuwatch.device.sim.costs import Load, model_costs
+from gpuwatch.device.sim.costs import Costs, Load, resource_costs
 from gpuwatch.device.sim.emit_float import is_floating
 from gpuwatch.device.sim.exactness import inexact
 from gpuwatch.device.sim.faults import Fault, Scene, describe
 from gpuwatch.device.sim.frame import local_stride, warp_bytes
-from gpuwatch.device.sim.layout import FaultKind, LaunchField, WorkerField
+from gpuwatch.device.sim.layout import TAG_COUNT, FaultKind, LaunchField, WarpField, WorkerField
 from gpuwatch.device.sim.linking import build_program, code_addresses
 from gpuwatch.device.sim.occupancy import resident_blocks, resident_warps
 from gpuwatch.device.sim.profiles import Profile
@@ -80,7 +82,9 @@ class SimKernel:
         )
         footprint = sum(buffer.nbytes for buffer in launch.buffers)
         load = Load(launch.blocks, self._residency.blocks, warps, footprint)
-        self._costs = model_costs(self._program, profile, load)
+        self._load = load
+        self._costs = resource_costs(self._program, profile, load)
+        self._balanced = False
         local = local_stride(self._program) * 32 * launch.warps_per_block
         suspended = warp_bytes(self._program) * launch.warps_per_block
         self._strides = strides = [align_up(size, 64) for size in (shared, local, suspended)]
@@ -132,12 +136,10 @@ class SimKernel:
         place[:] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)
 
     def _fill_launch(self, shared: int, strides: Sequence[int]) -> None:
-        launch, costs = self._launch, self._costs
-        self._block = aligned(LaunchField.COSTS + 8 * len(costs.blocks))
+        launch = self._launch
+        self._block = aligned(LaunchField.COSTS + 16 * len(self._program.blocks))
         self._put(np.int32, LaunchField.BLOCK, *launch.block, *launch.grid)
         self._put(np.int64, LaunchField.ARENA_DELTA, self._arena.delta, self._arena.size)
-        modelled = (costs.wavefront, costs.miss, costs.conflict, costs.atomic, costs.barrier)
-        self._put(np.int64, LaunchField.WAVEFRONT_CYCLES, *modelled)
         self._put(np.int32, LaunchField.SM_COUNT, self._profile.sm_count)
         self._put(np.float64, LaunchField.TIMER_SCALE, 1e9 / self._profile.clock_hz)
         self._put(np.int64, LaunchField.SHARED_BYTES, shared)
@@ -148,7 +150,13 @@ class SimKernel:
         self._console = Console(self._arena, self._program.local_bytes)
         printer = ctypes.cast(self._console.function, ctypes.c_void_p).value or 0
         self._put(np.int64, LaunchField.PRINT, printer)
-        self._put(np.int64, LaunchField.COSTS, *costs.blocks)
+        self._put_costs(self._costs.highest())
+
+    def _put_costs(self, costs: Costs) -> None:
+        events = (costs.wavefront, costs.sector, costs.conflict, costs.atomic, costs.barrier)
+        self._put(np.int64, LaunchField.WAVEFRONT_CYCLES, *events)
+        self._put(np.int64, LaunchField.WRITTEN_CYCLES, costs.written)
+        self._put(np.int64, LaunchField.COSTS, *costs.blocks, *costs.misses)
 
     def _put(self, kind: type[np.generic], field: int, *values: float) -> None:
         data = np.array(values, kind).view(np.uint8)
@@ -191,11 +199,8 @@ class SimKernel:
                 pointers.write(arena.view(self._variables[name]), addresses)
 
     def run(self) -> RunResult:
-        self._restore()
-        self._console.reset()
-        for worker in self._workers:
-            worker.reset()
-        self._put(np.int32, LaunchField.STOP, 0)
+        self._balance()
+        self._begin()
         profile = self._profile
         scheduler = BlockScheduler(profile.sm_count, self._residency.blocks, profile.block_overhead)
         deadline = time.monotonic() + self._timeout
@@ -203,9 +208,57 @@ class SimKernel:
         while first < self._launch.blocks:
             first += self._run_wave(scheduler, first, deadline)
         self._check_overrun()
-        cycles = kernel_cycles(scheduler.last_end, profile.launch_overhead)
+        end = max(scheduler.last_end, self._atomic_cycles())
+        cycles = kernel_cycles(end, profile.launch_overhead)
         executed = sum(w.read(np.int64, WorkerField.INSTRUCTIONS)[0] for w in self._workers)
         return RunResult(cycles / profile.clock_hz, executed, self._console.text())
+
+    def _begin(self) -> None:
+        self._restore()
+        self._console.reset()
+        for worker in self._workers:
+            worker.reset()
+        self._put(np.int32, LaunchField.STOP, 0)
+
+    def _balance(self) -> None:
+        """Before the first launch: what bounds it. Blocks that wait for others cannot run alone,
+        and one that faults shall fault in its launch."""
+        if self._balanced:
+            return
+        self._balanced = True
+        if self._program.polls or self._launch.cooperative:
+            return
+        deadline = time.monotonic() + self._timeout
+        try:
+            costs = balance(self._costs, self._launch.blocks, partial(self._sample, deadline))
+        except UserError:
+            if time.monotonic() >= deadline:
+                raise
+            costs = self._costs.highest()
+        self._put_costs(costs)
+
+    def _sample(self, deadline: float, costs: Costs, blocks: Sequence[int]) -> list[Sample]:
+        """Runs single blocks; gives what each of their warps took."""
+        self._put_costs(costs)
+        self._begin()
+        worker, size = self._workers[0], warp_bytes(self._program)
+        samples, executed = [], 0
+        for block in blocks:
+            sm = np.array([block % self._profile.sm_count], np.int32)
+            self._run_blocks(block, sm, np.zeros(1, np.int64), [worker], deadline)
+            warps = worker.parts[3].reshape(-1)[: size * self._launch.warps_per_block]
+            cycles = warps.reshape(-1, size)[:, WarpField.CYCLES :][:, :8].copy().view(np.int64)
+            total = worker.read(np.int64, WorkerField.INSTRUCTIONS)[0]
+            samples.append(Sample(cycles[:, 0], total - executed))
+            executed = total
+        return samples
+
+    def _atomic_cycles(self) -> int:
+        """Cycles for which atomics keep the busiest line of the L2."""
+        turns = sum(
+            np.array(w.read(np.int64, WorkerField.ATOMICS, TAG_COUNT)) for w in self._workers
+        )
+        return round(int(np.max(turns)) * self._profile.latency["atomic_turn"])
 
     def _check_overrun(self) -> None:
         place = self._arena.overrun()
@@ -221,17 +274,28 @@ class SimKernel:
         """Runs the next blocks; gives their number."""
         sms, _, starts = scheduler.next_wave(self._launch.blocks - first)
         sms, starts = np.ascontiguousarray(sms), np.ascontiguousarray(starts)
+        scheduler.finish(self._run_blocks(first, sms, starts, self._workers, deadline))
+        return int(starts.size)
+
+    def _run_blocks(
+        self,
+        first: int,
+        sms: NDArray[np.int32],
+        starts: NDArray[np.int64],
+        workers: Sequence[Worker],
+        deadline: float,
+    ) -> NDArray[np.int64]:
+        """Runs consecutive blocks; gives the cycles that each ran."""
         durations = np.zeros(starts.size, np.int64)
         places = (sms.ctypes.data, starts.ctypes.data, durations.ctypes.data)
         self._put(np.int64, LaunchField.SM, *places, first, starts.size, 0)
-        jobs = [self._pool.submit(self._work, worker) for worker in self._workers]
+        jobs = [self._pool.submit(self._work, worker) for worker in workers]
         if wait(jobs, max(0.0, deadline - time.monotonic())).not_done:
             self._put(np.int32, LaunchField.STOP, 1)
         for job in jobs:
             job.result()
         self._raise_faults()
-        scheduler.finish(durations)
-        return int(starts.size)
+        return durations
 
     def _work(self, worker: Worker) -> None:
         launch = self._block.ctypes.data

@@ -15,6 +15,12 @@ STACK_BYTES = 64 << 10
 SECTOR_BYTES = 32
 WAVEFRONT_SECTORS = 4
 """Sectors that one pass through the L1 moves."""
+WAVEFRONT_BYTES = WAVEFRONT_SECTORS * SECTOR_BYTES
+WIDE_BYTES = 16
+"""An access of this many bytes a lane takes two passes at least, whatever its addresses."""
+SCATTERED_ATOMIC_TURNS = 5
+"""Turns of a line's L2 slice that each sector of an atomic takes, when it touches several; one
+sector takes a single turn (measured on H200)."""
 LINE_BYTES = 128
 TAG_COUNT = 1024
 """Lines of the modelled L1: 128 KB."""
@@ -28,7 +34,7 @@ class LaunchField:
     ARENA_DELTA = 24  # i64, host address minus device address
     ARENA_BYTES = 32  # i64
     WAVEFRONT_CYCLES = 40  # i64 each
-    MISS_CYCLES = 48
+    SECTOR_CYCLES = 48
     CONFLICT_CYCLES = 56
     ATOMIC_CYCLES = 64
     BARRIER_CYCLES = 72
@@ -50,7 +56,8 @@ class LaunchField:
     WARPS_STRIDE = 184
     GRID_STATE = 192  # i64, device address of the grid barrier's state, or 0
     PRINT = 200  # ptr to the host's function that prints
-    COSTS = 256  # i64 per basic block, cycles
+    WRITTEN_CYCLES = 208  # i64
+    COSTS = 256  # i64 per basic block, cycles; then as many of its misses
 
 
 class WorkerField:
@@ -65,7 +72,8 @@ class WorkerField:
     FAULT_SLOT = 32  # i64, which of the blocks in flight
     ADDRESSES = 64  # 32 x i64
     TAGS = 320  # TAG_COUNT x i64
-    BYTES = TAGS + TAG_COUNT * 8
+    ATOMICS = TAGS + TAG_COUNT * 8  # TAG_COUNT x i64, turns of atomics by the line they touch
+    BYTES = ATOMICS + TAG_COUNT * 8
 
 
 class WarpField:

@@ -7,9 +7,11 @@ that ptxas emits, rounded.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuwatch.device.sim.access import space_of
+from gpuwatch.device.sim.program import BARRIER, CALL, CLOCKS, REDUCED, RETURN, STACK, read, written
 from gpuwatch.ptx.model import Immediate, Instruction, Register, Symbol
 from gpuwatch.ptx.types import TYPE_BITS
 
@@ -30,7 +32,7 @@ _FLOAT_CLASS = {"f64": "fp64", "f32": "fp32", "f16": "fp16", "f16x2": "fp16", "b
 _ARITHMETIC = frozenset(["add", "sub", "mul", "fma", "mad"])
 _COMPARED_BY_ALU = frozenset(["f32", "f16", "f16x2", "bf16", "bf16x2"])
 _MEMORY = frozenset(["ld", "ldu", "st", "atom", "red"])
-_CONTROL = frozenset(["bra", "ret", "exit", "call", "brx", "trap"])
+_CONTROL = frozenset(["bra", "ret", "exit", "call", "brx", "trap", CALL, RETURN])
 
 _BY_OPCODE = {
     "cvta": _FREE,
@@ -46,8 +48,9 @@ _BY_OPCODE = {
     "mma": Work("matrix"),
     "wmma": Work("matrix", 2),
     "ldmatrix": Work("shared"),
-    "bar": Work("alu"),
-    "barrier": Work("alu"),
+    BARRIER: Work("barrier", 1, 0),
+    REDUCED: _FREE,
+    STACK: _FREE,
     "membar": Work("special"),
     "fence": Work("special"),
     "bfe": Work("alu", 2, 2),
@@ -62,17 +65,17 @@ _BY_OPCODE = {
 
 _PROGRAMS = {
     "div.f32": Work("fp32", 10, 8),
-    "rcp.f32": Work("fp32", 6, 5),
-    "sqrt.f32": Work("fp32", 8, 7),
+    "rcp.f32": Work("fp32", 11, 14),
+    "sqrt.f32": Work("fp32", 10, 10),
     "rsqrt.f32": Work("fp32", 6, 5),
-    "div.f64": Work("fp64", 10, 8),
+    "div.f64": Work("fp64", 49, 49),
     "rcp.f64": Work("fp64", 7, 6),
-    "sqrt.f64": Work("fp64", 10, 9),
+    "sqrt.f64": Work("fp64", 12, 10),
     "rsqrt.f64": Work("fp64", 9, 8),
-    "div.32": Work("alu", 18, 12),
-    "rem.32": Work("alu", 20, 14),
-    "div.64": Work("alu", 70, 40),
-    "rem.64": Work("alu", 72, 42),
+    "div.32": Work("alu", 14, 30),
+    "rem.32": Work("alu", 14, 30),
+    "div.64": Work("alu", 60, 68),
+    "rem.64": Work("alu", 61, 68),
     "div.16": Work("alu", 14, 10),
     "rem.16": Work("alu", 16, 12),
 }
@@ -100,16 +103,22 @@ def work_of(instruction: Instruction) -> Work:
 
 def _move(instruction: Instruction) -> Work:
     source = instruction.operands[1]
+    if isinstance(source, Register) and source.name in CLOCKS:
+        return Work("alu", 2, 1)
     if isinstance(source, Register) and _is_special(source.name):
         return Work("special")
     constant = isinstance(source, Immediate | Symbol)
     return Work("alu") if constant else _FREE
 
 
+JOINED_SUM = Work("multiply")
+JOINED_PRODUCT = _FREE
+
+
 def _is_special(name: str) -> bool:
     """Whether a register names the thread or the machine; block shape and grid are constants."""
     head = name.lstrip("%").split(".")[0]
-    return head in ("tid", "ctaid", "laneid", "warpid", "smid", "clock", "clock64", "globaltimer")
+    return head in ("tid", "ctaid", "laneid", "warpid", "smid")
 
 
 def _convert(tokens: tuple[str, ...]) -> Work:
@@ -139,7 +148,27 @@ def _integer(opcode: str, tokens: tuple[str, ...], bits: int) -> Work:
         wide = "wide" in tokens
         return Work("multiply", 4, 3) if bits == 64 and not wide else Work("multiply")
     words = 2 if bits == 64 else 1
-    return Work("alu", words, words)
+    # ptxas spreads 32-bit sums over both the integer and the multiply-add lanes.
+    kind = "fp32" if opcode in ("add", "sub") and words == 1 else "alu"
+    return Work(kind, words, words)
+
+
+def address_sums(instructions: Sequence[Instruction]) -> frozenset[str]:
+    """The products by `mul.wide` that a 64-bit sum takes: ptxas joins both into one instruction."""
+    products = {
+        register
+        for i in instructions
+        if i.opcode == "mul" and "wide" in i.tokens
+        for register in written(i)
+    }
+    return frozenset(
+        register for i in instructions if is_wide_sum(i) for register in read(i)
+    ) & frozenset(products)
+
+
+def is_wide_sum(instruction: Instruction) -> bool:
+    tokens = instruction.tokens
+    return instruction.opcode == "add" and bool({"s64", "u64"} & set(tokens))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,18 +30,19 @@ OPERATION_CLASSES = (
     "shuffle",
     "vote",
     "matrix",
+    "barrier",
 )
 """Classes of instruction that a profile gives both a latency and a number of lanes for."""
 
 LATENCY_CLASSES = (
     *OPERATION_CLASSES,
-    "barrier",
     "shared",
     "atomic_shared",
     "l1",
     "l2",
     "dram",
     "atomic",
+    "atomic_turn",
 )
 
 _LIMITS = {
@@ -63,7 +64,7 @@ _TABLES = {
     "device": {"clock_mhz", "l1_bytes", "l2_bytes", "memory_bytes"},
     "latency": set(LATENCY_CLASSES),
     "operations": {*OPERATION_CLASSES, "load_store"},
-    "bandwidth": {"l1", "l1_achieved", "l2", "dram"},
+    "bandwidth": {"l1", "l1_achieved", "l2", "l2_sm", "l2_write", "l2_atomics", "dram"},
     "overhead": {"launch", "block"},
 }
 _ASCENDING = (
@@ -116,8 +117,13 @@ class Profile:
     l1_achieved: float
     """The share of `l1_bandwidth` that a steady stream of global accesses gets."""
     l2_bandwidth: float
-    """Over the whole device, as `dram_bandwidth` is."""
+    """Of reads, over the whole device, as the next two are."""
+    l2_write_bandwidth: float
     dram_bandwidth: float
+    l2_sm_bandwidth: float
+    """What one SM gets from the L2 when no other reads."""
+    l2_atomics: float
+    """32-byte sectors a cycle that atomics touch, over the whole device."""
     launch_overhead: int
     block_overhead: int
 
@@ -197,6 +203,9 @@ def parse(text: str, name: str, source: str) -> Profile:
         l1_bandwidth=bandwidth["l1"],
         l1_achieved=bandwidth["l1_achieved"],
         l2_bandwidth=bandwidth["l2"],
+        l2_write_bandwidth=bandwidth["l2_write"],
+        l2_sm_bandwidth=bandwidth["l2_sm"],
+        l2_atomics=bandwidth["l2_atomics"],
         dram_bandwidth=bandwidth["dram"],
         launch_overhead=int(numbers["overhead"]["launch"]),
         block_overhead=int(numbers["overhead"]["block"]),

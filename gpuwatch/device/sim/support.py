@@ -52,8 +52,17 @@ out:
 """
 
 
+_LINE_INDEX = f"""
+  %fold = lshr i64 %value, 5
+  %fold.more = lshr i64 %value, 15
+  %folded = xor i64 %value, %fold
+  %folded.more = xor i64 %folded, %fold.more
+  %line.index = and i64 %folded.more, {TAG_COUNT - 1}
+"""
+"""Of the line %value: strides of powers of two spread over all lines."""
+
 _LOOK_UP = f"""
-  %line.index = and i64 %value, {TAG_COUNT - 1}
+{_LINE_INDEX}
   %tag.offset = shl i64 %line.index, 3
   %tag.place = add i64 %tag.offset, {WorkerField.TAGS}
   %tag.pointer = getelementptr i8, ptr %worker, i64 %tag.place
@@ -71,20 +80,49 @@ define internal i1 @touch_line(ptr %worker, i64 %address) alwaysinline nounwind 
 """
 
 _TOUCH_LINES = _Walk(
-    "i1 @touch_lines(ptr %worker, ptr %values, i32 %mask)",
+    "i64 @touch_lines(ptr %worker, ptr %values, i32 %mask)",
     LINE_BYTES.bit_length() - 1,
     "",
-    _LOOK_UP + "  %miss = zext i1 %missed to i64\n  %next.state = or i64 %state, %miss",
-    "  %any = icmp ne i64 %state, 0\n  ret i1 %any",
+    _LOOK_UP + "  %miss = zext i1 %missed to i64\n  %both = or i64 %miss, 4294967296\n"
+    "  %next.state = add i64 %state, %both",
+    "  ret i64 %state",
 )
 
-_EXTRA_SECTORS = _Walk(
-    "i64 @extra_sectors(ptr %values, i32 %mask)",
+_MISSED_SECTORS = """
+define internal i64 @missed_sectors(i64 %sectors, i64 %touched) alwaysinline nounwind {
+  %missed = and i64 %touched, 4294967295
+  %lines = lshr i64 %touched, 32
+  %some = call i64 @llvm.umax.i64(i64 %lines, i64 1)
+  %times = mul i64 %sectors, %missed
+  %fetched = udiv i64 %times, %some
+  ret i64 %fetched
+}
+"""
+"""Of `sectors`, those in lines that were missed, by what `touch_lines` gave."""
+
+_DISTINCT_SECTORS = _Walk(
+    "i64 @distinct_sectors(ptr %values, i32 %mask)",
     SECTOR_BYTES.bit_length() - 1,
     "",
     "  %next.state = add i64 %state, 1",
-    "  %more = call i64 @llvm.umax.i64(i64 %state, i64 1)\n"
-    "  %extra = sub i64 %more, 1\n  ret i64 %extra",
+    "  ret i64 %state",
+)
+
+_COUNT_ATOMICS = _Walk(
+    "void @count_atomics(ptr %worker, ptr %values, i32 %mask, i64 %turns)",
+    SECTOR_BYTES.bit_length() - 1,
+    "",
+    f"""
+  %line = lshr i64 %value, {(LINE_BYTES // SECTOR_BYTES).bit_length() - 1}
+{_LINE_INDEX.replace("%value", "%line")}
+  %count.offset = shl i64 %line.index, 3
+  %count.place = add i64 %count.offset, {WorkerField.ATOMICS}
+  %count.pointer = getelementptr i8, ptr %worker, i64 %count.place
+  %count = load i64, ptr %count.pointer
+  %more = add i64 %count, %turns
+  store i64 %more, ptr %count.pointer
+  %next.state = add i64 %state, 0""",
+    "  ret void",
 )
 
 _BANK_CONFLICTS = _Walk(
@@ -140,6 +178,16 @@ FUNCTIONS = "".join(
     (
         _RECORD_FAULT,
         _TOUCH_LINE,
-        *(walk.text() for walk in (_TOUCH_LINES, _EXTRA_SECTORS, _BANK_CONFLICTS, _MATCH_LANES)),
+        _MISSED_SECTORS,
+        *(
+            walk.text()
+            for walk in (
+                _TOUCH_LINES,
+                _DISTINCT_SECTORS,
+                _COUNT_ATOMICS,
+                _BANK_CONFLICTS,
+                _MATCH_LANES,
+            )
+        ),
     )
 )

@@ -107,6 +107,15 @@ def load_probed(
     return probed
 
 
+def assemble_probed(watched: WatchedProgram, mangled: str, program: Program) -> Woven:
+    """Weaves and assembles, so that loading finds it done. Raises UserError when the probe cannot
+    attach."""
+    launch = watched.launch(mangled)
+    woven = weave(watched.module, mangled, program, (launch.grid, launch.block))
+    assemble(watched.toolchain, woven.text, watched.arch, woven.entry)
+    return woven
+
+
 def _lay_out(watched: WatchedProgram, device: Device, launch: Launch, woven: Woven) -> MapLayout:
     """The maps; those with a dynamic capacity as large as a first launch, which only counts, says
     that they must be. Raises UserError when they take more than the limit."""

@@ -39,5 +39,11 @@ class Options:
     shared: str = ""
     values: tuple[str, ...] = ()
     """NAME=VALUE of the kernel's arguments."""
+    others: tuple[str, ...] = ()
+    """Further sources to switch to; each is a program of its own."""
     map_limit: int = DEFAULT_MAP_LIMIT
     """Most bytes that a probe's maps may take."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self.source, *self.others

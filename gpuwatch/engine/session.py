@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from gpuwatch.device import open_device
 from gpuwatch.device.base import Device, DeviceInfo, Pipeline
-from gpuwatch.engine.attach import (
-    PlainKernel,
-    ProbedKernel,
-    load_plain,
-    load_probed,
-)
+from gpuwatch.engine.attach import PlainKernel, ProbedKernel
+from gpuwatch.engine.build import Build
 from gpuwatch.engine.frame import Frame, KernelChoice
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.program import Progress, WatchedProgram
 from gpuwatch.engine.rates import LaunchRate
-from gpuwatch.engine.readings import MapReader
+from gpuwatch.errors import UserError
 from gpuwatch.launch import LaunchForm
-from gpuwatch.probe import load
 
 _STEP_SECONDS = 1 / 60
 """How long a step of a device that launches back to back goes on: a frame's time."""
 
 
 class Session:
-    """Not thread-safe; in the worker process for the live view, in process for reports.
+    """Not thread-safe but for `compile`; in the worker process for the live view, in process for
+    reports.
 
     `prepare` compiles, captures and attaches; each `step` is one probed launch; `frame` is what
     a screen shows of the newest one. Every method raises UserError for what the user can mend;
@@ -36,10 +33,10 @@ class Session:
         self._options = options
         self._progress = progress
         self._device, self._device_note = open_device(options.device, options.timeout)
-        self._program: WatchedProgram | None = None
-        self._plains: dict[str, PlainKernel] = {}
-        self._probeds: dict[tuple[str, str], ProbedKernel] = {}
-        self._readers: dict[tuple[str, str], MapReader] = {}
+        self._source = options.source
+        self._builds: dict[str, Build] = {}
+        self._made = 0
+        self._current: Build | None = None
         self._selected = ("", "")
         self._serial = 0
         self._instructions: int | None = None
@@ -60,110 +57,180 @@ class Session:
         return self._device
 
     @property
+    def source(self) -> str:
+        return self._source
+
+    @property
+    def selected(self) -> tuple[str, str]:
+        """Mangled kernel and probe, empty before the first selection."""
+        return self._selected
+
+    @property
+    def build(self) -> Build:
+        """That of the current source; compiled and captured at first use."""
+        return self._build_of(self._source)
+
+    @property
     def program(self) -> WatchedProgram:
         """The compiled and captured program; compiled at first use."""
-        if self._program is None:
-            self._program = WatchedProgram(self._options, self._device, self._progress)
-        return self._program
+        return self.build.program
 
     def kernels(self) -> list[KernelChoice]:
         return self.program.kernels()
+
+    def compile(self, source: str, progress: Progress | None = None) -> Build:
+        """A build of one of the sources as it is now, not used yet. Any thread may call this."""
+        options = replace(self._options, source=source)
+        if source != self._options.source:
+            options = replace(options, launch=None)
+        self._made += 1
+        number = self._made
+        program = WatchedProgram(options, self._device, progress or self._progress)
+        return Build(program, self._device, number)
+
+    def adopt(self, build: Build) -> None:
+        """Takes another build of the current source: its kernel of the same name, the same probe.
+
+        Raises UserError when that cannot run; the former build then goes on.
+        """
+        former = self._builds.get(self._source)
+        mangled, name = self._selected
+        if former is None or not mangled:
+            self._builds[self._source] = build
+            return
+        wanted = build.alike(mangled, former.program) or build.first()
+        try:
+            self._settle()
+            build.attach(wanted, name, self._progress)
+        except BaseException:
+            build.close()
+            raise
+        self._builds[self._source] = build
+        self._use(build, (wanted, name))
+        former.close()
+
+    def _build_of(self, source: str) -> Build:
+        if source not in self._builds:
+            self._builds[source] = self.compile(source)
+        return self._builds[source]
 
     def prepare(self) -> None:
         """Attaches the kernel and the probe that the options name."""
         self.select(self._options.kernel, self._options.probe)
 
-    def select(self, kernel: str | None = None, probe: str | None = None) -> None:
-        """Switches to another kernel and/or probe; None keeps. What was attached once stays
+    def select(
+        self, kernel: str | None = None, probe: str | None = None, source: str | None = None
+    ) -> None:
+        """Switches to another kernel, probe and/or source; None keeps, and in another source
+        takes the kernel of the same name or else the first. What was attached once stays
         attached, so switching back costs nothing."""
+        build = self._build_of(source or self._source)
         mangled, name = self._selected
         if kernel is not None or not mangled:
-            mangled = self.program.find_kernel(kernel or self._options.kernel)
+            mangled = build.program.find_kernel(kernel or self._options.kernel)
+        elif source is not None and source != self._source:
+            mangled = build.alike(mangled, self.program) or build.first()
         if probe is not None or not name:
             name = probe or self._options.probe
-        key = (mangled, name)
         self._settle()
-        new = key not in self._probeds
-        if new:
-            self._attach(mangled, name)
-        self._selected = key
+        build.attach(mangled, name, self._progress)
+        self._source = source or self._source
+        self._use(build, (mangled, name))
+
+    def _use(self, build: Build, pair: tuple[str, str]) -> None:
+        again = (build, pair) == (self._current, self._selected)
+        self._current, self._selected = build, pair
         self.reset()
-        if new:
-            self._count_first()
+        if not again and (pair in build.untouched or self._probed.pipeline is None):
+            self._count_last()
 
     def give(self, kernel: str, form: LaunchForm) -> None:
         """Launches `kernel` (mangled name) by this form from now on. Raises UserError when it
         does not fit; the former launch then goes on."""
         self._settle()
-        self.program.give(kernel, form)
-        self._forget(kernel)
+        self.build.give(kernel, form)
 
     def choose_launch(self, index: int) -> None:
         """Watches the program's launch `index` in place of its kernel's former one; runs the
         program again for its contents. Raises UserError when there is no such launch."""
         self._settle()
-        self._forget(self.program.choose_launch(index))
+        self.build.choose_launch(index)
 
-    def _forget(self, kernel: str) -> None:
-        for key in [key for key in self._probeds if key[0] == kernel]:
-            self._probeds.pop(key).close()
-            del self._readers[key]
-        if kernel in self._plains:
-            self._plains.pop(kernel).runner.loaded.close()
+    @property
+    def _probed(self) -> ProbedKernel:
+        assert self._current is not None
+        return self._current.probeds[self._selected]
+
+    @property
+    def _plain(self) -> PlainKernel:
+        assert self._current is not None
+        return self._current.plains[self._selected[0]]
 
     def step(self) -> None:
         """One probed launch, or those of a frame's time on a device that launches back to back;
         the newest one's records are read."""
         begun = time.monotonic()
-        probed = self._probeds[self._selected]
+        build, probed = self._running(), self._probed
+        build.untouched.discard(self._selected)
         if probed.pipeline is None:
-            launches = self._launch_once(probed)
+            launches = self._launch_once(build, probed)
         else:
-            launches = self._launch_many(probed, probed.pipeline, begun + _STEP_SECONDS)
+            launches = self._launch_many(build, probed, probed.pipeline, begun + _STEP_SECONDS)
         self._launches += launches
         now = time.monotonic()
         self._rate.add(now, launches, now - begun)
 
-    def _launch_once(self, probed: ProbedKernel) -> int:
+    def _running(self) -> Build:
+        if self._current is None:
+            raise UserError("no kernel is selected yet", hint="choose one with k")
+        return self._current
+
+    def _launch_once(self, build: Build, probed: ProbedKernel) -> int:
         result = probed.runner.loaded.run()
-        self._readers[self._selected].observe(probed.runner.loaded)
+        build.readers[self._selected].observe(probed.runner.loaded)
+        probed.runner.last = result
         self._instructions = result.thread_instructions
         self._printed = result.output
         return 1
 
-    def _launch_many(self, probed: ProbedKernel, pipeline: Pipeline, until: float) -> int:
+    def _launch_many(
+        self, build: Build, probed: ProbedKernel, pipeline: Pipeline, until: float
+    ) -> int:
         batch = pipeline.advance(until)
         probed.runner.times.add(batch.probed)
-        self._plains[self._selected[0]].runner.times.add(batch.plain)
+        self._plain.runner.times.add(batch.plain)
         if batch.fresh:
-            self._readers[self._selected].observe(pipeline)
+            build.readers[self._selected].observe(pipeline)
         return batch.launches
 
     def _settle(self) -> None:
         """Ends the launches that are under way: what comes next uses the same buffers."""
-        current = self._probeds.get(self._selected)
-        if current is not None and current.pipeline is not None:
-            current.pipeline.settle()
+        if self._current is None:
+            return
+        probed = self._current.probeds.get(self._selected)
+        if probed is not None and probed.pipeline is not None:
+            probed.pipeline.settle()
 
     def reset(self) -> None:
         """Forgets what was accumulated over launches."""
         self._reset_rates()
-        if self._selected in self._readers:
-            self._readers[self._selected].reset()
-            pipeline = self._probeds[self._selected].pipeline
-            if pipeline is not None:
-                pipeline.reset()
+        if self._current is None or self._selected not in self._current.readers:
+            return
+        self._current.readers[self._selected].reset()
+        pipeline = self._probed.pipeline
+        if pipeline is not None:
+            pipeline.reset()
 
     def frame(self) -> Frame:
         """Everything a screen shows. Raises RuntimeError before the first step."""
         mangled, name = self._selected
-        plain, probed = self._plains[mangled], self._probeds[self._selected]
-        reading = self._readers[self._selected].reading()
+        build, plain, probed = self._running(), self._plain, self._probed
+        reading = build.readers[self._selected].reading()
         launch = plain.launch
         self._serial += 1
         return Frame(
             serial=self._serial,
-            kernel=self.program.demangled(mangled),
+            kernel=build.program.demangled(mangled),
             mangled=mangled,
             probe=name,
             device=self.info,
@@ -199,34 +266,22 @@ class Session:
             notes=self._notes(plain, probed),
             printed=self._printed,
             taken_at=time.monotonic(),
+            source=self._source,
+            build=build.number,
         )
 
     def close(self) -> None:
         """Frees the kernels and the device."""
-        for probed in self._probeds.values():
-            probed.close()
-        for plain in self._plains.values():
-            plain.runner.loaded.close()
-        self._probeds, self._plains = {}, {}
+        for build in self._builds.values():
+            build.close()
+        self._builds, self._current = {}, None
         self._device.close()
 
-    def _attach(self, mangled: str, name: str) -> None:
-        program = load(name)
-        if mangled not in self._plains:
-            self._progress(f"preparing {self.program.demangled(mangled)}")
-            self._plains[mangled] = load_plain(self.program, self._device, mangled)
-        plain = self._plains[mangled]
-        self._progress(f"weaving {program.name}")
-        probed = load_probed(self.program, self._device, plain, program)
-        self._probeds[mangled, name] = probed
-        self._readers[mangled, name] = MapReader(
-            program, probed.layout, probed.woven.sites, plain.launch, self.info
-        )
-
-    def _count_first(self) -> None:
-        """The last launch of the warm-up is the first that counts, so a frame is there at once."""
-        runner = self._probeds[self._selected].runner
-        self._readers[self._selected].observe(runner.loaded)
+    def _count_last(self) -> None:
+        """The pair's last launch, of the warm-up if it had no other, is the first that counts, so
+        a frame is there at once."""
+        build, runner = self._running(), self._probed.runner
+        build.readers[self._selected].observe(runner.loaded)
         self._launches = 1
         self._instructions = runner.last.thread_instructions if runner.last else None
         self._printed = runner.last.output if runner.last else ""

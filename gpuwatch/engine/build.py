@@ -1,0 +1,108 @@
+"""One text of one source: compiled, captured, and the kernels and probes attached to it."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+
+from gpuwatch.device.base import Device
+from gpuwatch.engine.attach import (
+    PlainKernel,
+    ProbedKernel,
+    assemble_probed,
+    load_plain,
+    load_probed,
+)
+from gpuwatch.engine.program import Progress, WatchedProgram
+from gpuwatch.engine.readings import MapReader
+from gpuwatch.errors import UserError
+from gpuwatch.launch import LaunchForm
+from gpuwatch.probe import load
+
+Pair = tuple[str, str]
+"""Mangled kernel, probe."""
+
+
+class Build:
+    """What was attached once stays attached. Two threads may attach at the same time: each pair
+    is attached once. `number` grows with every build of a session."""
+
+    def __init__(self, program: WatchedProgram, device: Device, number: int) -> None:
+        self.program = program
+        self.number = number
+        self.plains: dict[str, PlainKernel] = {}
+        self.probeds: dict[Pair, ProbedKernel] = {}
+        self.readers: dict[Pair, MapReader] = {}
+        self.untouched: set[Pair] = set()
+        """Pairs that have not been launched since they were attached."""
+        self._device = device
+        self._locks: defaultdict[Pair, threading.Lock] = defaultdict(threading.Lock)
+
+    def attach(self, mangled: str, name: str, progress: Progress) -> None:
+        """Loads and runs the kernel plain and with the probe, if it is not. Raises UserError when
+        the probe cannot attach."""
+        with self._locks[mangled, name]:
+            if (mangled, name) in self.probeds:
+                return
+            program = load(name)
+            plain = self.plain(mangled, progress)
+            progress(f"weaving {program.name}")
+            probed = load_probed(self.program, self._device, plain, program)
+            self.readers[mangled, name] = MapReader(
+                program, probed.layout, probed.woven.sites, plain.launch, self._device.info
+            )
+            self.untouched.add((mangled, name))
+            self.probeds[mangled, name] = probed
+
+    def plain(self, mangled: str, progress: Progress) -> PlainKernel:
+        with self._locks[mangled, ""]:
+            if mangled not in self.plains:
+                progress(f"preparing {self.program.demangled(mangled)}")
+                self.plains[mangled] = load_plain(self.program, self._device, mangled)
+            return self.plains[mangled]
+
+    def prepare(self, mangled: str, name: str, progress: Progress) -> None:
+        """What of attaching can be done beside a launch loop in another thread: all of it on a
+        modelled device, and everything but loading on a GPU, whose context belongs to the thread
+        that launches. Raises UserError when the probe cannot attach."""
+        if self._device.info.modelled:
+            self.attach(mangled, name, progress)
+        elif (mangled, name) not in self.probeds:
+            assemble_probed(self.program, mangled, load(name))
+
+    def give(self, kernel: str, form: LaunchForm) -> None:
+        self.program.give(kernel, form)
+        self._forget(kernel)
+
+    def choose_launch(self, index: int) -> None:
+        self._forget(self.program.choose_launch(index))
+
+    def alike(self, mangled: str, former: WatchedProgram) -> str | None:
+        """The kernel that stands for `mangled` of a former build: the one of the same mangled or
+        else the same readable name; None where there is none that can be launched."""
+        ready = [choice for choice in self.program.kernels() if choice.ready]
+        if any(choice.mangled == mangled for choice in ready):
+            return mangled
+        name = former.demangled(mangled).partition("(")[0]
+        named = [c.mangled for c in ready if c.demangled.partition("(")[0] == name]
+        return named[0] if len(named) == 1 else None
+
+    def first(self) -> str:
+        """The kernel that the options name, else the first one launched."""
+        try:
+            return self.program.find_kernel(self.program.options.kernel)
+        except UserError:
+            return self.program.find_kernel("")
+
+    def _forget(self, kernel: str) -> None:
+        for key in [key for key in self.probeds if key[0] == kernel]:
+            self.probeds.pop(key).close()
+            del self.readers[key]
+            self.untouched.discard(key)
+        if kernel in self.plains:
+            self.plains.pop(kernel).runner.loaded.close()
+
+    def close(self) -> None:
+        """Frees the kernels."""
+        for kernel in list(self.plains):
+            self._forget(kernel)

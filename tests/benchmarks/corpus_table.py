@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
 import corpus_harness as corpus
 
 SIGNS = {
+    "absent": ".",
     "broken": "!",
     "refused": "-",
     "woven": "w",
@@ -27,7 +28,8 @@ SIGNS = {
 }
 LEGEND = (
     "+ identical, all records   i identical, records missing or dropped   X outputs differ\n"
-    "a assembled, does not run   w woven, not assembled   - cannot be woven   ! broken"
+    "a assembled, does not run   w woven, not assembled   - cannot be woven   ! broken\n"
+    ". the kernel has nothing that the probe stands at (not counted)"
 )
 
 
@@ -48,7 +50,7 @@ def show(program: str, pairs: list[corpus.Pair], verbose: bool) -> None:
         marks = "".join(f"{'+' if one.good else SIGNS[one.stage]:>4}" for one in row)
         print(f"  {kernel:<40}{marks}")
         for one in row if verbose else ():
-            if not one.good:
+            if not one.good and one.stage != "absent":
                 why = one.reason or f"{one.missing} missing, {one.dropped} dropped"
                 print(f"      {one.probe}: {one.stage}: {why}")
 
@@ -71,12 +73,12 @@ def main() -> None:
             print(f"{program}: {result}")
             continue
         show(program, result, given.verbose)
-        every += result
+        every += [one for one in result if one.stage != "absent"]
     reached = Counter(corpus.STAGES.index(one.stage) for one in every)
     woven, assembled, ran, same = (
-        sum(n for stage, n in reached.items() if stage >= least) for least in (2, 3, 4, 5)
+        sum(n for stage, n in reached.items() if stage >= least) for least in (3, 4, 5, 6)
     )
-    kernels = len(every) // len(corpus.probes())
+    kernels = sum(one.probe == corpus.short(corpus.probes()[0]) for one in every)
     print(
         f"{kernels} kernels, {len(every)} pairs: {woven} woven, {assembled} assembled, "
         f"{ran} run, {same} identical, {sum(one.good for one in every)} with every record"

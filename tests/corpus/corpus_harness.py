@@ -27,9 +27,9 @@ DEVICE = "sim:h200"
 """Capability 9.0, as the GPU that the recorded answers come from."""
 LAUNCH_SECONDS = 5.0
 
-STAGES = ("broken", "refused", "woven", "assembled", "ran", "identical")
-"""How far a pair came: "broken" by an error that is no message to the user, "refused" by the
-weaver, "ran" with other outputs than the plain kernel."""
+STAGES = ("absent", "broken", "refused", "woven", "assembled", "ran", "identical")
+"""How far a pair came: "absent" what the probe stands at, "broken" by an error that is no message
+to the user, "refused" by the weaver, "ran" with other outputs than the plain kernel."""
 
 BUGS = (LookupError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError)
 """What a user must never see."""
@@ -151,8 +151,8 @@ def _stage_before(session: Session, mangled: str, probe: str) -> str:
     program = session.program
     try:
         woven = weave(program.module, mangled, load(probe))
-    except UserError:
-        return "refused"
+    except UserError as problem:
+        return "absent" if "matches nothing" in problem.message else "refused"
     try:
         assemble(program.toolchain, woven.text, program.arch, mangled)
     except UserError:

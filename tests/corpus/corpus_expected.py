@@ -6,7 +6,6 @@ EXPECTED: dict[str, str] = {
     "calls/many_arguments": "cannot execute",
     "clusters/neighbour": "cannot execute",
     "exits/exit_in_function": "cannot execute",
-    "parameters/wide_struct": "cannot execute",
     "textures/fetched": "cannot execute",
     "textures/surface_written": "cannot execute",
 }

@@ -104,7 +104,9 @@ def _shift(code: Code, op: str, left: Value, right: Value, into: str | None, wan
         raise _whole_only(op)
     suffix = f"b{BITS[type_]}" if op == "<<" else type_
     a = _register(code, left, type_)
-    if BITS[right.type] == 64 and right.constant is None:
+    if right.constant is not None:
+        right = constant(min(right.constant, 64))
+    elif BITS[right.type] == 64:
         right = Value(code.compute("u64", "min.u64", right.text, "64"), "u64")
     amount = convert(code, right, "u32")
     target = into if type_ == wanted else None

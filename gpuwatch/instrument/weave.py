@@ -34,6 +34,7 @@ from gpuwatch.instrument.sites import Sites
 from gpuwatch.instrument.source_lines import main_file
 from gpuwatch.instrument.values import literal
 from gpuwatch.probe.model import Action, If, Probe, Program, Save
+from gpuwatch.ptx.collector import collector_paused
 from gpuwatch.ptx.model import Directive, Function, Module
 from gpuwatch.ptx.types import type_bytes
 
@@ -56,7 +57,8 @@ def weave(
     function = _find(module, entry)
     _check(program)
     known = known_registers(*shape) if shape else {}
-    return _Weaver(module, function, program, known).weave()
+    with collector_paused():
+        return _Weaver(module, function, program, known).weave()
 
 
 def _find(module: Module, entry: str) -> Function:

@@ -82,7 +82,7 @@ def _unary(op: str, value: Number | None) -> Number | None:
         return _bounded(-value)
     if isinstance(value, float):
         raise BadValueError("~ takes whole numbers only", "drop the decimal point")
-    return ~value
+    return _bounded(~value)
 
 
 def _binary(op: str, left: Number | None, right: Number | None) -> Number | None:

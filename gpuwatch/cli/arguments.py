@@ -18,6 +18,7 @@ what follows -- are arguments of the program itself:
 commands:
   gpuwatch SOURCE              watch it live (prints the report when this is no terminal)
   gpuwatch report SOURCE       the same without a screen
+  gpuwatch record SOURCE       launches written to a trace folder
   gpuwatch kernels SOURCE      the kernels of a file and how they are launched
   gpuwatch probes              the presets
   gpuwatch probes check FILE   whether a probe file keeps to the rules
@@ -123,6 +124,15 @@ def report_parser(command: str) -> argparse.ArgumentParser:
     parser = source_parser(command)
     parser.add_argument("-n", "--launches", type=_positive, default=3, help="default 3")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def record_parser(command: str) -> argparse.ArgumentParser:
+    parser = source_parser(command)
+    parser.add_argument("-n", "--launches", type=_positive, default=10, help="default 10")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", default="", help="the folder (default trace/<time>)"
+    )
     return parser
 
 

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from gpuwatch.cli import arguments, kernels, probes, ptx
+from gpuwatch.cli import arguments, kernels, probes, ptx, record
 from gpuwatch.cli.arguments import options_of, split_program
 from gpuwatch.cli.printed import KeptOutput
+from gpuwatch.cli.sessions import prepared_session
 from gpuwatch.doctor import doctor
 from gpuwatch.engine import report
 from gpuwatch.engine.client import WorkerClient
 from gpuwatch.engine.frame import Frame
 from gpuwatch.engine.options import Options
-from gpuwatch.engine.session import Session
 from gpuwatch.errors import UserError
 from gpuwatch.tui.app import run_app
 
@@ -69,34 +66,13 @@ def _report(given: argparse.Namespace) -> int:
 
 
 def _watch_launches(options: Options, launches: int) -> Frame:
-    """The frame of the last of so many launches; progress is shown on a terminal."""
-    shown = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
-        task = bar.add_task("starting", total=launches)
-        session = Session(options, lambda text: bar.update(task, description=text))
-        try:
-            session.prepare()
-            bar.update(task, description="launching")
-            bar.update(task, completed=min(session.launches, launches))
-            while session.launches < launches:
-                session.step()
-                bar.update(task, completed=min(session.launches, launches))
-            return session.frame()
-        except UserError as problem:
-            if problem.fatal:
-                bar.stop()
-                _abandon(problem)
-            raise
-        finally:
-            session.close()
-
-
-def _abandon(problem: UserError) -> NoReturn:
-    """Ends the process at once: freeing what it holds on a lost device would wait for ever."""
-    print(f"gpuwatch: {problem.render()}", file=sys.stderr, flush=True)
-    sys.stdout.flush()
-    os._exit(problem.status)
+    """The frame of the last of so many launches."""
+    with prepared_session(options, launches) as (session, told):
+        told(session.launches)
+        while session.launches < launches:
+            session.step()
+            told(session.launches)
+        return session.frame()
 
 
 def _doctor(_given: argparse.Namespace) -> int:
@@ -107,6 +83,7 @@ _Command = tuple[Callable[[str], argparse.ArgumentParser], Callable[[argparse.Na
 _COMMANDS: dict[str, _Command] = {
     "watch": (arguments.watch_parser, _watch),
     "report": (arguments.report_parser, _report),
+    "record": (arguments.record_parser, record.run),
     "kernels": (arguments.listing_parser, kernels.run),
     "probes": (probes.parser, probes.run),
     "ptx": (arguments.ptx_parser, ptx.run),

@@ -168,6 +168,10 @@ class LoadedKernel(Protocol):
     def read_buffers(self) -> list[NDArray[np.uint8]]:
         """Contents of the launch's buffers after the last run (copies)."""
 
+    def read_variables(self) -> dict[str, NDArray[np.uint8]]:
+        """Contents of the module's own global variables after the last run (copies), by name.
+        A variable that the kernel never reads may be left out."""
+
     def close(self) -> None: ...
 
 

@@ -56,11 +56,12 @@ class Runner:
 
 @dataclass(slots=True)
 class PlainKernel:
-    """`outputs` are the launch's buffers after a plain run."""
+    """`outputs` are the launch's buffers after a plain run, `variables` the module's own."""
 
     runner: Runner
     launch: Launch
     outputs: list[NDArray[np.uint8]]
+    variables: dict[str, NDArray[np.uint8]]
 
 
 @dataclass(slots=True)
@@ -84,7 +85,8 @@ def load_plain(watched: WatchedProgram, device: Device, mangled: str) -> PlainKe
     launch = watched.launch(mangled)
     runner = _load(watched, device, watched.module.text, mangled, launch)
     runner.warm_up(device.info.modelled)
-    return PlainKernel(runner, launch, runner.loaded.read_buffers())
+    loaded = runner.loaded
+    return PlainKernel(runner, launch, loaded.read_buffers(), loaded.read_variables())
 
 
 def load_probed(
@@ -97,8 +99,7 @@ def load_probed(
     layout = _lay_out(watched, device, launch, woven)
     runner = _load(watched, device, woven.text, woven.entry, launch, woven, layout)
     runner.warm_up(device.info.modelled)
-    outputs = runner.loaded.read_buffers()
-    same = all(np.array_equal(a, b) for a, b in zip(plain.outputs, outputs, strict=True))
+    same = _same_results(plain, runner.loaded)
     if not device.info.modelled:
         _time_in_turn(plain.runner, runner)
     probed = ProbedKernel(runner, program, woven, layout, same)
@@ -114,6 +115,16 @@ def assemble_probed(watched: WatchedProgram, mangled: str, program: Program) -> 
     woven = weave(watched.module, mangled, program, (launch.grid, launch.block))
     assemble(watched.toolchain, woven.text, watched.arch, woven.entry)
     return woven
+
+
+def _same_results(plain: PlainKernel, probed: LoadedKernel) -> bool:
+    """Whether buffers and module variables are bit for bit what the plain kernel leaves."""
+    buffers = zip(plain.outputs, probed.read_buffers(), strict=True)
+    variables = probed.read_variables()
+    shared = plain.variables.keys() & variables.keys()
+    return all(np.array_equal(a, b) for a, b in buffers) and all(
+        np.array_equal(plain.variables[name], variables[name]) for name in shared
+    )
 
 
 def _lay_out(watched: WatchedProgram, device: Device, launch: Launch, woven: Woven) -> MapLayout:

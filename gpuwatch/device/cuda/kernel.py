@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpuwatch.device.base import KernelImage, RunResult
 from gpuwatch.device.cuda.memory import LaunchMemory, MapMemory
 from gpuwatch.device.cuda.module import CudaModule, DriverError, PreparedLaunch
+from gpuwatch.device.cuda.variables import VariableMemory
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Launch
 
@@ -30,6 +31,7 @@ class Instance:
         self._module = CudaModule(image.cubin)
         contents = {name: memory.variable(name) for name in launch.globals}
         self._fill_variables(image, contents)
+        self._variables = VariableMemory(driver, self._module, memory.variables)
         self.prepared = PreparedLaunch(
             self._module.function(image.entry), launch, self._parameters(launch, memory)
         )
@@ -54,7 +56,20 @@ class Instance:
                 address, size = place
                 self._driver.memcpy_htod(address, value[:size])
 
+    def restore(self, stream: Any, changed: Collection[str]) -> None:
+        """Puts back the first contents of module variables that launches change."""
+        self._variables.restore(stream, changed)
+
+    def variables(self) -> dict[str, NDArray[np.uint8]]:
+        """Their contents now."""
+        return self._variables.read()
+
+    def changed_variables(self) -> frozenset[str]:
+        """Those that hold something else than at first."""
+        return self._variables.changed()
+
     def close(self) -> None:
+        self._variables.close()
         self.maps.close()
         self._module.close()
 
@@ -85,6 +100,8 @@ class CudaKernel:
         self._stream = driver.Stream()
         self._begin, self._end = driver.Event(), driver.Event()
         self._runs = 0
+        self.changed: frozenset[str] = frozenset()
+        """Module variables that the first launch changed: put back before each further one."""
 
     @property
     def resident_blocks(self) -> int:
@@ -106,6 +123,7 @@ class CudaKernel:
         """
         try:
             self.memory.restore(self._stream, everything=self._runs == 0)
+            self._instance.restore(self._stream, self.changed)
             self._instance.maps.clear(self._stream)
             self._begin.record(self._stream)
             self._instance.prepared.start(self._stream)
@@ -115,6 +133,7 @@ class CudaKernel:
             raise fault(self.launch, problem) from problem
         if self._runs == 0:
             self.memory.learn_changed()
+            self.changed = self._instance.changed_variables()
         self._runs += 1
         return RunResult(self._end.time_since(self._begin) / 1e3)
 
@@ -123,6 +142,13 @@ class CudaKernel:
 
     def read_buffers(self) -> list[NDArray[np.uint8]]:
         return self.memory.read()
+
+    def read_variables(self) -> dict[str, NDArray[np.uint8]]:
+        return self._instance.variables()
+
+    def restore_variables(self, stream: Any) -> None:
+        """For a launch of `prepared` in another stream."""
+        self._instance.restore(stream, self.changed)
 
     def close(self) -> None:
         self._instance.close()

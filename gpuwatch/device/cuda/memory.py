@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gpuwatch.launch.model import Launch
 from gpuwatch.ptx import parse
+from gpuwatch.ptx.model import Module
 from gpuwatch.ptx.pointers import parameters_read_through
 
 _ALIGN = 256
@@ -48,7 +49,10 @@ class LaunchMemory:
             if contents.nbytes:
                 driver.memcpy_htod(first, contents)
                 driver.memcpy_dtod(work, first, contents.nbytes)
-        self._read = _buffers_read(launch, ptx)
+        module = parse(ptx)
+        self.variables = tuple(one.name for one in module.variables if one.space == "global")
+        """Module variables that a kernel may write."""
+        self._read = _buffers_read(launch, module)
         self._changed: set[int] = set(range(len(launch.buffers)))
         """Buffers to restore: all of them, until a launch's results were compared once."""
 
@@ -171,9 +175,8 @@ class MapMemory:
         self._host = {}
 
 
-def _buffers_read(launch: Launch, ptx: str) -> set[int]:
+def _buffers_read(launch: Launch, module: Module) -> set[int]:
     """Buffers that the kernel may read: all of them where its PTX does not tell."""
-    module = parse(ptx)
     function = next(one for one in module.entries() if one.name == launch.kernel)
     names = parameters_read_through(function)
     everything = set(range(len(launch.buffers)))

@@ -194,13 +194,16 @@ class CudaPipeline:
 
     def _launch(self, one: _Set) -> None:
         self._probed.memory.restore(self._kernels)
+        one.instance.restore(self._kernels, self._probed.changed)
         one.instance.prepared.start(self._kernels)
 
     def _launch_pair(self, one: _Set, flight: _Flight) -> None:
         """A probed and a plain launch, timed, when no reduction runs beside them."""
         for group in self._groups:
             self._kernels.wait_for_event(group.free)
+        one.instance.restore(self._kernels, self._probed.changed)
         flight.probed = self._timed(one.instance.prepared)
+        self._plain.restore_variables(self._kernels)
         flight.plain = self._timed(self._plain.prepared)
         self._pairs += 1
         self._until_plain = self._plain_every

@@ -341,6 +341,13 @@ class SimKernel:
     def read_buffers(self) -> list[NDArray[np.uint8]]:
         return [self._arena.view(place).copy() for place in self._buffers]
 
+    def read_variables(self) -> dict[str, NDArray[np.uint8]]:
+        return {
+            name: self._arena.view(place).copy()
+            for name, place in self._variables.items()
+            if name != self._pointers
+        }
+
     def close(self) -> None:
         self._pool.shutdown()
 

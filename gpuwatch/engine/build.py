@@ -70,6 +70,10 @@ class Build:
         elif (mangled, name) not in self.probeds:
             assemble_probed(self.program, mangled, load(name))
 
+    def map_bytes(self) -> int:
+        """Of all probes that are attached."""
+        return sum(sum(probed.layout.buffers) for probed in self.probeds.values())
+
     def give(self, kernel: str, form: LaunchForm) -> None:
         self.program.give(kernel, form)
         self._forget(kernel)

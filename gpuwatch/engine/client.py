@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import threading
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -12,9 +14,20 @@ from types import TracebackType
 
 from gpuwatch.device.base import DeviceInfo
 from gpuwatch.engine.choices import probe_choices
-from gpuwatch.engine.frame import Frame, KernelChoice, ProbeChoice, Status
+from gpuwatch.engine.frame import Frame, KernelChoice, Listing, LogEntry, ProbeChoice, Status
 from gpuwatch.engine.mailbox import Envelope, Mailbox, MemoryLog
-from gpuwatch.engine.messages import Answer, Give, Known, Request, Reset, Select, Stop, Taken
+from gpuwatch.engine.messages import (
+    Answer,
+    Aside,
+    Give,
+    Known,
+    Problems,
+    Request,
+    Reset,
+    Select,
+    Stop,
+    Taken,
+)
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.worker import serve
 from gpuwatch.errors import UserError
@@ -23,6 +36,7 @@ from gpuwatch.launch import LaunchForm
 _ASK_SECONDS = 0.15
 """How long a worker has to stop by itself; then it is told to by SIGTERM, then killed."""
 _TERM_SECONDS = 0.2
+_LOG_ENTRIES = 2000
 
 
 class WorkerClient:
@@ -35,7 +49,11 @@ class WorkerClient:
         self._options = options
         self._lock = threading.Lock()
         self._known: Known | None = None
+        self._sources = options.sources
         self._probes = probe_choices(options.probe)
+        self._entries: deque[LogEntry] = deque(maxlen=_LOG_ENTRIES)
+        self._listing: Listing | None = None
+        self._aside = ""
         self._status = Status("starting", "starting the worker")
         self._frame: Frame | None = None
         self._ticket = 0
@@ -65,11 +83,20 @@ class WorkerClient:
     def source(self) -> str:
         return self._options.source
 
+    def sources(self) -> tuple[str, ...]:
+        return self._sources
+
+    def log(self) -> Sequence[LogEntry]:
+        return tuple(self._entries)
+
+    def listing(self) -> Listing | None:
+        return self._listing
+
     def device(self) -> DeviceInfo | None:
         return self._known.device if self._known else None
 
     def status(self) -> Status:
-        return self._status
+        return replace(self._status, aside=self._aside) if self._aside else self._status
 
     def latest(self) -> Frame | None:
         return self._frame
@@ -80,7 +107,11 @@ class WorkerClient:
         return self._process.pid
 
     def select(
-        self, kernel: str | None = None, probe: str | None = None, launch: int | None = None
+        self,
+        kernel: str | None = None,
+        probe: str | None = None,
+        launch: int | None = None,
+        source: str | None = None,
     ) -> None:
         with self._lock:
             self._ticket += 1
@@ -91,7 +122,12 @@ class WorkerClient:
                 probe=self._options.probe if probe is None else probe,
                 launch=self._options.launch if launch is None else launch,
             )
-            self._request(Select(kernel, probe, self._ticket, launch))
+            if source is not None:
+                others = tuple(one for one in self._sources if one != source)
+                self._options = replace(
+                    self._options, source=source, others=others, launch=None, kernel=kernel or ""
+                )
+            self._request(Select(kernel, probe, self._ticket, launch, source))
 
     def give(self, kernel: str, form: LaunchForm, probe: str | None = None) -> None:
         with self._lock:
@@ -111,6 +147,7 @@ class WorkerClient:
         with self._lock:
             self._frame = None
             self._ticket = 0
+            self._aside = ""
             self._status = Status("starting", "starting the worker again")
         self._start()
 
@@ -175,8 +212,24 @@ class WorkerClient:
             self._known = answer
         elif isinstance(answer, Status):
             self._status = answer
-        else:
+        elif isinstance(answer, Envelope):
             self._take(answer)
+        else:
+            self._accept_aside(answer)
+
+    def _accept_aside(self, answer: Aside | Problems | LogEntry | Listing) -> None:
+        match answer:
+            case Aside():
+                self._aside = answer.text
+            case Problems():
+                found = dict(answer.found)
+                self._probes = [
+                    replace(probe, problem=found.get(probe.name, "")) for probe in self._probes
+                ]
+            case LogEntry():
+                self._entries.append(answer)
+            case Listing():
+                self._listing = answer
 
     def _take(self, envelope: Envelope) -> None:
         frame = self._mailbox.take(envelope)

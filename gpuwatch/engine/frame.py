@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -110,15 +111,50 @@ class ProbeChoice:
     name: str
     title: str
     key: int
+    problem: str = ""
+    """Why it cannot attach to the kernel that is watched, as far as that is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the worker does now. `detail` is one line ("compiling gemm.cu with nvcc 13.0")."""
+    """What the worker does now. `detail` is one line ("compiling gemm.cu with nvcc 13.0"),
+    `aside` one of what goes on beside the launches. `error` while running: what was saved last
+    cannot run, and the former build goes on."""
 
     state: Literal["starting", "preparing", "waiting", "running", "failed", "stopped"]
     detail: str = ""
     error: UserError | None = None
+    aside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """Something that was said. `at` is time.time()."""
+
+    at: float
+    who: str
+    """worker, toolchain, weaver, device or error."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The texts behind the frames of `build`, `kernel` (mangled) and `probe`.
+
+    `ptx` is the probed module, `inserted` are its woven lines, `lines[k]` is the source line that
+    PTX line k + 1 comes from, 0 for none; lines count from 1. `sites` are the source lines and
+    opcodes of the probed instructions.
+    """
+
+    build: int
+    kernel: str
+    probe: str
+    source: str
+    """Text of the source file."""
+    ptx: str
+    inserted: tuple[int, ...]
+    lines: tuple[int, ...]
+    sites: tuple[tuple[int, str], ...]
 
 
 class Watch(Protocol):
@@ -134,6 +170,15 @@ class Watch(Protocol):
     def source(self) -> str:
         """Path of the source being watched."""
 
+    def sources(self) -> tuple[str, ...]:
+        """Paths of all sources that can be watched, in a fixed order."""
+
+    def log(self) -> Sequence[LogEntry]:
+        """What toolchain, weaver and device said, oldest first."""
+
+    def listing(self) -> Listing | None:
+        """The texts behind the newest selection, None until they are known."""
+
     def device(self) -> DeviceInfo | None: ...
 
     def status(self) -> Status: ...
@@ -142,10 +187,14 @@ class Watch(Protocol):
         """The newest frame of the current selection, None until the first."""
 
     def select(
-        self, kernel: str | None = None, probe: str | None = None, launch: int | None = None
+        self,
+        kernel: str | None = None,
+        probe: str | None = None,
+        launch: int | None = None,
+        source: str | None = None,
     ) -> None:
-        """Switches kernel (mangled name) and/or probe (preset name), and to a launch of the
-        program by its index; None keeps."""
+        """Switches kernel (mangled name), probe (preset name) and/or source (one of `sources`),
+        and to a launch of the program by its index; None keeps."""
 
     def give(self, kernel: str, form: LaunchForm, probe: str | None = None) -> None:
         """Says how a kernel (mangled name) is launched, and selects it."""

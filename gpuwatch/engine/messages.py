@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuwatch.device.base import DeviceInfo
-from gpuwatch.engine.frame import KernelChoice, Status
+from gpuwatch.engine.frame import KernelChoice, Listing, LogEntry, Status
 from gpuwatch.engine.mailbox import Envelope
 from gpuwatch.launch import LaunchForm
 
@@ -20,6 +20,7 @@ class Select:
     probe: str | None
     ticket: int
     launch: int | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,4 +61,18 @@ class Known:
     kernels: tuple[KernelChoice, ...]
 
 
-Answer = Known | Status | Envelope
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What goes on beside the launches, "" for nothing."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problems:
+    """Why probes (by name) cannot attach to the kernel that is watched."""
+
+    found: tuple[tuple[str, str], ...]
+
+
+Answer = Known | Status | Envelope | Aside | Problems | LogEntry | Listing

@@ -138,7 +138,7 @@ class MapReader:
             return figures
         extremes = {field.name for field in map_.fields if field.reduction != "sum"}
         figures.fields = all_figures(columns, place.sample, extremes)
-        if map_.level == "site":
+        if map_.level in ("site", "line"):
             figures.sites = site_rows(decoded.slots, columns, self._labels)
         return figures
 

@@ -64,7 +64,7 @@ def _title(figures: MapFigures) -> str:
     parts = []
     if figures.kind == "array":
         parts.append(f"{figures.records:,} records in {figures.slots:,} slots")
-    if figures.empty and figures.level not in ("site", "kernel"):
+    if figures.empty and figures.level not in ("site", "line", "kernel"):
         parts.append(f"{figures.empty:,} slots empty")
     if figures.dropped:
         parts.append(f"{figures.dropped:,} dropped")

@@ -88,26 +88,31 @@ class Session:
         program = WatchedProgram(options, self._device, progress or self._progress)
         return Build(program, self._device, number)
 
+    def has(self, source: str) -> bool:
+        """Whether that source was compiled."""
+        return source in self._builds
+
     def adopt(self, build: Build) -> None:
-        """Takes another build of the current source: its kernel of the same name, the same probe.
+        """Takes another build of its source; of the current one with the kernel of the same name
+        and the same probe.
 
         Raises UserError when that cannot run; the former build then goes on.
         """
-        former = self._builds.get(self._source)
+        source = build.program.options.source
+        former = self._builds.get(source)
         mangled, name = self._selected
-        if former is None or not mangled:
-            self._builds[self._source] = build
-            return
-        wanted = build.alike(mangled, former.program) or build.first()
-        try:
-            self._settle()
-            build.attach(wanted, name, self._progress)
-        except BaseException:
-            build.close()
-            raise
-        self._builds[self._source] = build
-        self._use(build, (wanted, name))
-        former.close()
+        if former is not None and former is self._current:
+            wanted = build.alike(mangled, former.program) or build.first()
+            try:
+                self.settle()
+                build.attach(wanted, name, self._progress)
+            except UserError:
+                build.close()
+                raise
+            self._use(build, (wanted, name))
+        self._builds[source] = build
+        if former is not None:
+            former.close()
 
     def _build_of(self, source: str) -> Build:
         if source not in self._builds:
@@ -132,7 +137,7 @@ class Session:
             mangled = build.alike(mangled, self.program) or build.first()
         if probe is not None or not name:
             name = probe or self._options.probe
-        self._settle()
+        self.settle()
         build.attach(mangled, name, self._progress)
         self._source = source or self._source
         self._use(build, (mangled, name))
@@ -147,13 +152,13 @@ class Session:
     def give(self, kernel: str, form: LaunchForm) -> None:
         """Launches `kernel` (mangled name) by this form from now on. Raises UserError when it
         does not fit; the former launch then goes on."""
-        self._settle()
+        self.settle()
         self.build.give(kernel, form)
 
     def choose_launch(self, index: int) -> None:
         """Watches the program's launch `index` in place of its kernel's former one; runs the
         program again for its contents. Raises UserError when there is no such launch."""
-        self._settle()
+        self.settle()
         self.build.choose_launch(index)
 
     @property
@@ -203,7 +208,7 @@ class Session:
             build.readers[self._selected].observe(pipeline)
         return batch.launches
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Ends the launches that are under way: what comes next uses the same buffers."""
         if self._current is None:
             return

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 
-from gpuwatch.engine.frame import Status
+from gpuwatch.engine.background import Rebuilt
+from gpuwatch.engine.beside import Beside
+from gpuwatch.engine.frame import LogEntry, Status
+from gpuwatch.engine.listing import listing_of
 from gpuwatch.engine.mailbox import MailboxWriter, redirect_output
 from gpuwatch.engine.messages import Answer, Give, Known, Request, Reset, Select, Stop, Taken
 from gpuwatch.engine.options import Options
@@ -18,6 +22,8 @@ from gpuwatch.engine.session import Session
 from gpuwatch.errors import UserError
 
 _FRAME_SECONDS = 1 / 60
+_IDLE_SECONDS = 0.05
+"""How long a worker that launches nothing waits before it looks at what goes on beside it."""
 
 
 def serve(options: Options, connection: Connection, mailbox_path: str, log_path: str) -> None:
@@ -43,29 +49,41 @@ class _Worker:
     def __init__(self, options: Options, connection: Connection, mailbox_path: str) -> None:
         self._options = options
         self._connection = connection
+        self._sending = threading.Lock()
         self._mailbox = MailboxWriter(mailbox_path)
         self._session: Session | None = None
+        self._beside: Beside | None = None
         self._ticket = 0
         self._may_write = True
         self._running = False
         self._stopping = False
         self._published = 0.0
+        self._saved_problem: UserError | None = None
+        """Why what was saved last cannot run, while the former build goes on."""
 
     def run(self) -> None:
         self._send(Status("starting", "opening the device"))
-        self._attempt(self._prepare)
+        self._attempt(self._open)
+        if self._session is not None:
+            self._attempt(self._prepare)
         while not self._stopping:
             self._handle_requests()
+            self._attempt(self._look_beside)
             if self._running and not self._stopping:
                 self._attempt(self._launch)
 
     def close(self) -> None:
+        if self._beside is not None:
+            self._beside.end()
         if self._session is not None:
             self._session.close()
 
+    def _open(self) -> None:
+        self._session = Session(self._options, self._tell_progress)
+        self._beside = Beside(self._session, self._options, self._send)
+
     def _prepare(self) -> None:
-        session = Session(self._options, self._tell_progress)
-        self._session = session
+        session = self._ready()
         kernels = session.kernels()
         self._send(Known(session.info, tuple(kernels)))
         if any(kernel.ready for kernel in kernels):
@@ -87,8 +105,8 @@ class _Worker:
             self._send(self._mailbox.put(session.frame(), self._ticket))
 
     def _handle_requests(self) -> None:
-        """Takes all requests that wait; waits for one when there is nothing to launch."""
-        while not self._stopping and self._connection.poll(0 if self._running else None):
+        """Takes all requests that wait; waits a moment when there is nothing to launch."""
+        while not self._stopping and self._connection.poll(0 if self._running else _IDLE_SECONDS):
             self._handle(self._connection.recv())
 
     def _handle(self, request: Request) -> None:
@@ -112,21 +130,64 @@ class _Worker:
 
     def _switch(self, request: Select | Give) -> None:
         session = self._ready()
+        source = None if isinstance(request, Give) else request.source
         if isinstance(request, Give):
             session.give(request.kernel, request.form)
             self._send(Known(session.info, tuple(session.kernels())))
         elif request.launch is not None:
             session.choose_launch(request.launch)
-        session.select(request.kernel, request.probe)
+        session.select(request.kernel, request.probe, source)
+        if source is not None:
+            self._send(Known(session.info, tuple(session.kernels())))
         self._go_on()
+
+    def _look_beside(self) -> None:
+        """Takes over what was compiled or prepared meanwhile."""
+        if self._beside is None:
+            return
+        rebuilt = self._beside.rebuilt()
+        if rebuilt is not None:
+            self._adopt(rebuilt)
+        elif self._running:
+            self._beside.take_prepared()
+
+    def _adopt(self, rebuilt: Rebuilt) -> None:
+        """What was saved takes over, or it is told why it cannot and the former build goes on."""
+        session, problem = self._ready(), rebuilt.problem
+        had = session.selected[0] != ""
+        if rebuilt.build is not None:
+            try:
+                session.adopt(rebuilt.build)
+            except UserError as refused:
+                if refused.fatal:
+                    raise
+                problem = refused
+        self._saved_problem = problem
+        if problem is not None and not self._running:
+            raise problem
+        if problem is not None or rebuilt.source != session.source:
+            self._tell_running()
+        elif not had:
+            self._prepare()
+        else:
+            self._published = 0.0
+            self._send(Known(session.info, tuple(session.kernels())))
+            self._go_on()
+
+    def _tell_running(self) -> None:
+        if self._running:
+            self._send(Status("running", error=self._saved_problem))
 
     def _go_on(self) -> None:
         """Shows the launch that attaching made, if it made one, and goes on launching."""
         self._running = True
-        self._send(Status("running"))
+        self._tell_running()
         session = self._ready()
         if session.launches:
             self._publish(session)
+        if self._beside is not None:
+            self._beside.now_watching()
+        self._send(listing_of(session.build, *session.selected))
 
     def _ready(self) -> Session:
         if self._session is None:
@@ -160,6 +221,8 @@ class _Worker:
 
     def _tell_progress(self, text: str) -> None:
         self._send(Status("preparing", text))
+        self._send(LogEntry(time.time(), "worker", text))
 
     def _send(self, answer: Answer) -> None:
-        self._connection.send(answer)
+        with self._sending:
+            self._connection.send(answer)

@@ -21,6 +21,9 @@ class Finished:
     timed_out: bool = False
 
 
+_running: set[subprocess.Popen[bytes]] = set()
+
+
 def run(
     command: Sequence[str | Path],
     *,
@@ -42,6 +45,7 @@ def run(
         env={**os.environ, "LC_ALL": "C", **(environment or {})},
         start_new_session=True,
     ) as child:
+        _running.add(child)
         try:
             output, _ = child.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -51,7 +55,15 @@ def run(
         except BaseException:
             _kill_group(child)
             raise
+        finally:
+            _running.discard(child)
     return Finished(child.returncode, output.decode(errors="replace"))
+
+
+def end_all() -> None:
+    """Kills every program that runs now, in whichever thread; their calls return at once."""
+    for child in tuple(_running):
+        _kill_group(child)
 
 
 def _kill_group(child: subprocess.Popen[bytes]) -> None:

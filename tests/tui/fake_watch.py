@@ -10,7 +10,15 @@ import numpy as np
 from gpuwatch.analysis.occupancy import SmColumns
 from gpuwatch.analysis.warps import WarpColumns
 from gpuwatch.device.base import DeviceInfo
-from gpuwatch.engine.frame import Frame, KernelChoice, ProbeChoice, Spread, Status
+from gpuwatch.engine.frame import (
+    Frame,
+    KernelChoice,
+    Listing,
+    LogEntry,
+    ProbeChoice,
+    Spread,
+    Status,
+)
 from gpuwatch.launch import LaunchForm
 
 A10 = DeviceInfo("NVIDIA A10", "sim", "a10", "sm_86", 72, 48, 1.695e9, True)
@@ -151,6 +159,11 @@ class FakeWatch:
         self.calls: list[str] = []
         self.hold = False
         self.kernel_list = list(KERNELS)
+        self.probe_list = list(PROBES)
+        self.source_list = ["kernels/gemm.cu"]
+        self.source_at = 0
+        self.entries: list[LogEntry] = []
+        self.texts: Listing | None = None
         self.now = Status("running", "running gemm_gpu")
         self.frame: Frame | None = make_frame(device) if ready else None
 
@@ -158,10 +171,19 @@ class FakeWatch:
         return self.kernel_list
 
     def probes(self) -> list[ProbeChoice]:
-        return PROBES
+        return self.probe_list
 
     def source(self) -> str:
-        return "kernels/gemm.cu"
+        return self.source_list[self.source_at]
+
+    def sources(self) -> tuple[str, ...]:
+        return tuple(self.source_list)
+
+    def log(self) -> tuple[LogEntry, ...]:
+        return tuple(self.entries)
+
+    def listing(self) -> Listing | None:
+        return self.texts
 
     def device(self) -> DeviceInfo | None:
         return self.info
@@ -179,9 +201,16 @@ class FakeWatch:
         self.frame = replace(new, mangled=self.frame.mangled, kernel=self.frame.kernel)
 
     def select(
-        self, kernel: str | None = None, probe: str | None = None, launch: int | None = None
+        self,
+        kernel: str | None = None,
+        probe: str | None = None,
+        launch: int | None = None,
+        source: str | None = None,
     ) -> None:
         chosen = "" if launch is None else f" {launch}"
+        if source is not None:
+            chosen += f" {source}"
+            self.source_at = self.source_list.index(source)
         self.calls.append(f"select {kernel} {probe}{chosen}")
         if not self.hold:
             self.deliver(kernel, probe)
@@ -200,7 +229,7 @@ class FakeWatch:
         )
         name = kernel or (old.mangled if old else GEMM)
         shown = next(choice.demangled for choice in KERNELS if choice.mangled == name)
-        self.frame = replace(new, mangled=name, kernel=shown)
+        self.frame = replace(new, mangled=name, kernel=shown, build=self.source_at)
 
     def reset(self) -> None:
         self.calls.append("reset")

@@ -1,0 +1,175 @@
+"""What a worker does beside its launches: compiling what was saved, and preparing presets."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from gpuwatch.engine.build import Build
+from gpuwatch.engine.session import Session
+from gpuwatch.engine.watching import Saves
+from gpuwatch.errors import UserError
+from gpuwatch.toolchain.process import end_all
+
+T = TypeVar("T")
+
+POLL_SECONDS = 0.1
+"""Between two looks at the files."""
+_NICE = 10
+_JOIN_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A source after a save, or why it cannot run; `began` is time.monotonic() of the notice."""
+
+    source: str
+    build: Build | None
+    problem: UserError | None
+    began: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A preset that can be shown at once now, or why it cannot attach."""
+
+    build: Build
+    kernel: str
+    probe: str
+    problem: UserError | None
+
+
+def _guarded(action: Callable[[], T]) -> tuple[T | None, UserError | None]:
+    """What `action` gives, or what went wrong: a thread has nobody else to tell."""
+    try:
+        return action(), None
+    except UserError as problem:
+        return None, problem
+    except Exception as problem:  # noqa: BLE001 - told to the user, with its trace as detail
+        return None, UserError(
+            f"internal error in the worker: {type(problem).__name__}: {problem}",
+            detail=traceback.format_exc(),
+            hint="please report this",
+            status=1,
+        )
+
+
+class Recompiler:
+    """A thread that compiles a source again when one of its files is saved, and makes ready what
+    is watched of it; the launch loop takes what has become of it from `outcomes`."""
+
+    def __init__(
+        self, session: Session, sources: Sequence[str], link: Sequence[str],
+        progress: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self.outcomes: queue.SimpleQueue[Rebuilt] = queue.SimpleQueue()
+        self._session = session
+        linked = [Path(name) for name in link]
+        self._saves = {source: Saves([Path(source), *linked]) for source in sources}
+        self._progress = progress
+        self._missing = False
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gpuwatch-compile", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def compile_missing(self) -> None:
+        """Compiles the sources that were not compiled yet."""
+        self._missing = True
+
+    def end(self) -> None:
+        self._ending.set()
+
+    def join(self) -> None:
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_SECONDS)
+
+    def _run(self) -> None:
+        while not self._ending.wait(POLL_SECONDS):
+            for source, saves in self._saves.items():
+                if saves.changed() or (self._missing and not self._session.has(source)):
+                    self._rebuild(source, saves)
+            self._missing = False
+
+    def _rebuild(self, source: str, saves: Saves) -> None:
+        """A save that comes meanwhile makes the result worthless: it begins again."""
+        while True:
+            began = time.monotonic()
+            build, problem = _guarded(partial(self._made, source))
+            if self._ending.is_set():
+                return
+            if not saves.changed():
+                break
+        self._progress("")
+        self.outcomes.put(Rebuilt(source, build, problem, began))
+
+    def _made(self, source: str) -> Build:
+        session = self._session
+        build = session.compile(source, self._progress)
+        kernel, probe = session.selected
+        if source == session.source and kernel:
+            wanted = build.alike(kernel, session.program) or build.first()
+            build.prepare(wanted, probe, self._progress)
+        return build
+
+
+class Preparer:
+    """A thread that makes presets ready for the kernel that is watched; of low priority unless
+    `loads`, because what a kernel is launched by inherits that of the thread that loads it."""
+
+    def __init__(self, *, loads: bool) -> None:
+        self._loads = loads
+        self.outcomes: queue.SimpleQueue[Prepared] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Build, str, str] | None] = queue.SimpleQueue()
+        self._wanted: tuple[Build, str] | None = None
+        self._thread = threading.Thread(target=self._run, name="gpuwatch-prepare", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def want(self, build: Build, kernel: str, probes: Sequence[str]) -> None:
+        """Prepares these, in this order, in place of what was wanted before."""
+        self._wanted = (build, kernel)
+        for probe in probes:
+            self._jobs.put((build, kernel, probe))
+
+    def end(self) -> None:
+        self._wanted = None
+        self._jobs.put(None)
+
+    def join(self) -> None:
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_SECONDS)
+
+    def _run(self) -> None:
+        if not self._loads:
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        while (job := self._jobs.get()) is not None:
+            build, kernel, probe = job
+            if self._wanted != (build, kernel):
+                continue
+            _, problem = _guarded(partial(build.prepare, kernel, probe, _say_nothing))
+            if self._wanted == (build, kernel):
+                self.outcomes.put(Prepared(build, kernel, probe, problem))
+
+
+def _say_nothing(_text: str) -> None:
+    """Progress of what nobody waits for."""
+
+
+def end_together(*threads: Recompiler | Preparer) -> None:
+    """Ends the threads and the compilers that they run."""
+    for thread in threads:
+        thread.end()
+    end_all()
+    for thread in threads:
+        thread.join()

@@ -1,0 +1,104 @@
+"""The worker's dealings with its threads: what to prepare next, and what has become of it."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuwatch.engine.background import Prepared, Preparer, Rebuilt, Recompiler, end_together
+from gpuwatch.engine.build import Build
+from gpuwatch.engine.choices import probe_choices
+from gpuwatch.engine.frame import LogEntry
+from gpuwatch.engine.messages import Answer, Aside, Problems
+from gpuwatch.engine.options import Options
+from gpuwatch.engine.session import Session
+
+
+class Beside:
+    """Starts the threads. Methods are for the thread that launches; none of them waits."""
+
+    def __init__(self, session: Session, options: Options, send: Callable[[Answer], None]) -> None:
+        self._session = session
+        self._send = send
+        self._map_limit = options.map_limit
+        self._presets = [choice.name for choice in probe_choices() if choice.key]
+        self._watched: tuple[Build, str] | None = None
+        self._problems: dict[str, str] = {}
+        self._logged: set[tuple[int, str, str]] = set()
+        self._recompiler = Recompiler(session, options.sources, options.link, self._say)
+        self._preparer = Preparer(loads=session.info.modelled)
+        self._recompiler.start()
+        self._preparer.start()
+
+    def end(self) -> None:
+        end_together(self._recompiler, self._preparer)
+
+    def rebuilt(self) -> Rebuilt | None:
+        """A source that was compiled again."""
+        try:
+            found = self._recompiler.outcomes.get_nowait()
+        except queue.Empty:
+            return None
+        if found.problem is not None:
+            self.log("error", found.problem.render())
+        return found
+
+    def now_watching(self) -> None:
+        """Prepares the presets for another kernel, the other sources, and logs what assembling
+        the probe said."""
+        session = self._session
+        kernel, probe = session.selected
+        self._log_assembly(session.build, kernel, probe)
+        if self._watched == (session.build, kernel):
+            return
+        self._watched = (session.build, kernel)
+        self._problems = {}
+        self._send(Problems(()))
+        self._preparer.want(session.build, kernel, [p for p in self._presets if p != probe])
+        self._recompiler.compile_missing()
+
+    def take_prepared(self) -> None:
+        """Marks presets that cannot attach. On a GPU loads the next one that can, as far as the
+        memory for maps goes."""
+        try:
+            done = self._preparer.outcomes.get_nowait()
+        except queue.Empty:
+            return
+        if self._watched != (done.build, done.kernel):
+            return
+        if done.problem is None:
+            self._load(done)
+        else:
+            self._problems[done.probe] = done.problem.message
+            self._send(Problems(tuple(self._problems.items())))
+            self.log("weaver", f"{done.probe} cannot attach: {done.problem.render()}")
+
+    def _load(self, done: Prepared) -> None:
+        if not self._session.info.modelled and done.build.map_bytes() < self._map_limit // 4:
+            self._session.settle()
+            done.build.attach(done.kernel, done.probe, lambda _text: None)
+        self._log_assembly(done.build, done.kernel, done.probe)
+
+    def _log_assembly(self, build: Build, kernel: str, probe: str) -> None:
+        probed = build.probeds.get((kernel, probe))
+        if probed is None or (build.number, kernel, probe) in self._logged:
+            return
+        self._logged.add((build.number, kernel, probe))
+        source = Path(build.program.options.source).name
+        lines, sites = len(probed.woven.inserted_lines), len(probed.woven.sites)
+        woven = f"{source}: {probe} woven into {sites} places of {kernel}, {lines} lines"
+        self.log("weaver", "\n".join([woven, *probed.woven.notes]))
+        self.log("toolchain", probed.runner.assembled.log.rstrip())
+        for note in probed.runner.loaded.notes:
+            self.log("device", note)
+
+    def log(self, who: str, text: str) -> None:
+        self._send(LogEntry(time.time(), who, text))
+
+    def _say(self, text: str) -> None:
+        """Called by threads."""
+        self._send(Aside(text))
+        if text:
+            self.log("worker", text)

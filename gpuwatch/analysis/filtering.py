@@ -74,9 +74,10 @@ class Filter:
         return np.flatnonzero(truth)
 
 
-def bucket_condition(name: str, low: float, high: float, *, last: bool = False) -> str:
-    """The filter for values from `low` up to but without `high`, with it in the `last` bucket."""
-    return f"{name} >= {_plain(low)} and {name} {'<=' if last else '<'} {_plain(high)}"
+def bucket_condition(name: str, low: float | None, high: float | None) -> str:
+    """The filter for values from `low` up to but without `high`; None for no such end."""
+    ends = ((">=", low), ("<", high))
+    return " and ".join(f"{name} {sign} {_plain(end)}" for sign, end in ends if end is not None)
 
 
 def _plain(value: float) -> str:

@@ -1,176 +1,362 @@
-"""Histogram of elapsed cycles with axis, counts and percentile marks."""
+"""Histogram of elapsed cycles, or of another field, with axis, counts and percentile marks."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
-from numpy.typing import NDArray
 from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
 
-from gpuwatch.analysis.histogram import (
-    Range,
-    bin_counts,
-    column_of,
-    nice_step,
-    steady_range,
-    ticks,
-)
-from gpuwatch.analysis.spread import Spread, spread
-from gpuwatch.tui.glyphs import brief, column, short, whole
-from gpuwatch.tui.paint import Span
-from gpuwatch.tui.pane import Pane, View, nothing_recorded
-from gpuwatch.tui.theme import CURSOR, MARK, QUIET, RULE, STRONG, TEXT, ramp
+from gpuwatch.analysis.filtering import bucket_condition
+from gpuwatch.analysis.histogram import Distribution, Sample, Tally, reduced_edges
+from gpuwatch.analysis.scale import Range, Scale, octave_range, steady_range
+from gpuwatch.engine.frame import Frame
+from gpuwatch.tui.chart import GUTTER, Bars, placed_labels
+from gpuwatch.tui.glyphs import Glyphs, brief, short, whole
+from gpuwatch.tui.paint import Span, roomiest
+from gpuwatch.tui.pane import Narrow, Pane, View, nothing_recorded
+from gpuwatch.tui.record_table import RecordTable
+from gpuwatch.tui.theme import CURSOR, MARK, QUIET, RULE, STRONG, TEXT
 
-_GUTTER = 6
-"""Columns of the count axis."""
 _BELOW = 3
 """Lines under the bars: axis, tick labels, percentile labels."""
+_SCALES = ("linear", "log values", "log counts")
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What one redraw shows: the values, those of the baseline, the axis of both."""
+
+    now: Distribution
+    before: Distribution | None
+    scale: Scale
+    whole: bool
 
 
 class HistogramPane(Pane):
-    """Bars are counts of warps; colour goes from the fastest (blue) to the slowest (orange)."""
+    """Bars are counts of rows; colour goes from the least (blue) to the greatest (orange).
 
-    _axis: Range | None = None
-    _spread: Spread | None = None
-    _kind: tuple[str, str] = ("", "")
-    _bins: tuple[int, NDArray[np.int64]] | None = None
+    `field` is the column that is shown while the table has it, else the first that was
+    measured. `cursor` is a bar.
+    """
 
-    def title_text(self) -> str:
-        return "Elapsed cycles"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "move(-1)", show=False),
+        Binding("right", "move(1)", show=False),
+        Binding("home", "edge(0)", show=False),
+        Binding("end", "edge(1)", show=False),
+        Binding("enter", "narrow", show=False),
+    ]
+
+    def __init__(self, glyphs: Glyphs, name: str) -> None:
+        super().__init__(glyphs, name)
+        self.field = ""
+        self.scale_name = _SCALES[0]
+        self.accumulated = False
+        self.cursor: int | None = None
+        self._tally = Tally.empty()
+        self._tallied: tuple[object, ...] = ()
+        self._snapshot: Tally | None = None
+        """Of the tally when the view was taken, which pausing keeps."""
+        self._axis: Range | None = None
+        self._axis_of: tuple[object, ...] = ()
+        self._data: _Shown | None = None
+        self._bars: tuple[tuple[int, int], Bars] | None = None
+
+    # ---- data
+
+    @property
+    def table(self) -> RecordTable | None:
+        return self.view.table if self.view is not None else None
+
+    def observe(self, frame: Frame, table: RecordTable | None) -> None:
+        """Adds a launch to what is accumulated; called once for each, also while paused."""
+        field = self._field_of(table)
+        kind = (frame.mangled, frame.probe, frame.build, frame.grid, field)
+        if kind != self._tallied:
+            self._tally, self._tallied = Tally.empty(), kind
+        if table is not None and field:
+            self._tally.observe(table.columns[field])
+
+    def forget(self) -> None:
+        """Begins to accumulate anew."""
+        self._tally, self._tallied, self._snapshot = Tally.empty(), (), None
+        self._renew()
 
     def show(self, view: View) -> None:
-        frame = view.frame
-        if frame is not None and (self.view is None or frame is not self.view.frame):
-            self._take(view)
+        fresh = self.view is None or view.frame is not self.view.frame
+        if fresh or view.baseline is not (self.view and self.view.baseline):
+            self._data = None
+            self._snapshot = self._tally.copy() if self.accumulated else None
+        self._bars = None
         super().show(view)
 
-    def _take(self, view: View) -> None:
-        frame = view.frame
-        assert frame is not None
-        self._bins, self._spread = None, None
-        table = frame.warps_table
-        if table is None or len(table) == 0:
+    def _field_of(self, table: RecordTable | None) -> str:
+        if table is None or not table.measured:
+            return ""
+        return self.field if self.field in table.measured else table.measured[0]
+
+    def _shown(self) -> _Shown | None:
+        """None where there are no values."""
+        if self._data is None:
+            self._data = self._gather()
+        return self._data
+
+    def _gather(self) -> _Shown | None:
+        table, field = self.table, self._field_of(self.table)
+        if table is None or not field or len(table) == 0:
+            return None
+        now = self._accumulation(field) if self.accumulated else Sample(table.columns[field])
+        if now is None or now.total == 0:
+            return None
+        before = self._of_baseline(field)
+        is_whole = table.columns[field].dtype.kind in "iu"
+        return _Shown(now, before, self._scale(now, before, is_whole=is_whole), is_whole)
+
+    def _accumulation(self, field: str) -> Distribution | None:
+        """What the device summed up over every launch, else what was seen here."""
+        frame = self.view.frame if self.view is not None else None
+        if frame is not None and frame.reduced is not None and field == "elapsed":
+            counts = frame.reduced.histogram
+            return Tally(counts, reduced_edges(len(counts)), frame.reduced.launches)
+        return self._snapshot
+
+    def _of_baseline(self, field: str) -> Distribution | None:
+        baseline = self.view.baseline if self.view is not None else None
+        table = baseline.table if baseline is not None else None
+        if table is None or self.accumulated or field not in table.columns or len(table) == 0:
+            return None
+        sample = Sample(table.columns[field])
+        return sample if sample.total else None
+
+    def _scale(self, now: Distribution, before: Distribution | None, *, is_whole: bool) -> Scale:
+        both = (now,) if before is None else (now, before)
+        low, high = min(one.low for one in both), max(one.high for one in both)
+        if self.scale_name == "log values" and any(one.positive for one in both):
+            least = min(one.positive for one in both if one.positive)
+            return Scale(*octave_range(least, high), True, is_whole)
+        assert self.view is not None and self.view.frame is not None
+        frame = self.view.frame
+        kind = (frame.mangled, frame.probe, self._field_of(self.table), self.accumulated)
+        if kind != self._axis_of:
+            self._axis, self._axis_of = None, kind
+        self._axis = steady_range(self._axis, low, high, least=1.0 if is_whole else 0.0)
+        return Scale(*self._axis, False, is_whole)
+
+    # ---- choices
+
+    def _renew(self) -> None:
+        self._data, self._bars = None, None
+        self.refresh()
+
+    def next_scale(self) -> None:
+        """Linear, logarithmic values, logarithmic counts."""
+        self.scale_name = _SCALES[(_SCALES.index(self.scale_name) + 1) % len(_SCALES)]
+        self._renew()
+
+    def next_field(self) -> None:
+        """The next column that was measured."""
+        fields = self.table.measured if self.table is not None else ()
+        if fields:
+            at = fields.index(self._field_of(self.table))
+            self.field = fields[(at + 1) % len(fields)]
+            self.cursor = None
+            self.forget()
+
+    def toggle_accumulated(self) -> None:
+        """One launch, or all since the last reset."""
+        self.accumulated = not self.accumulated
+        self._snapshot = self._tally.copy() if self.accumulated else None
+        self._renew()
+
+    # ---- cursor
+
+    @property
+    def _columns(self) -> int:
+        return max(1, self.size.width - GUTTER - 2)
+
+    def _point_at(self, column: int) -> None:
+        if self._shown() is not None:
+            self.cursor = max(0, min(column, self._columns - 1))
+            self._bars = None
+            self.refresh()
+
+    def action_move(self, step: int) -> None:
+        """Moves the cursor; the first key press puts it on the median."""
+        shown = self._shown()
+        if shown is not None and self.cursor is None:
+            self._point_at(shown.scale.column(shown.now.quantiles[0], self._columns))
+        elif self.cursor is not None:
+            self._point_at(self.cursor + step)
+
+    def action_edge(self, end: int) -> None:
+        self._point_at(self._columns - 1 if end else 0)
+
+    def action_narrow(self) -> None:
+        """Filters the table to the rows counted under the cursor."""
+        shown = self._shown()
+        if shown is None or self.cursor is None:
             return
-        kind = (frame.mangled, frame.probe)
-        if kind != self._kind:
-            self._kind, self._axis = kind, None
-        self._spread = frame.elapsed or spread(table.elapsed)
-        low, high = int(table.elapsed.min()), int(table.elapsed.max())
-        self._axis = steady_range(self._axis, low, high)
+        low, high = self._bucket(shown, self.cursor)
+        name = self._field_of(self.table).lower()
+        if self.cursor == 0:
+            condition = bucket_condition(name, None, high)
+        elif self.cursor == self._columns - 1:
+            condition = bucket_condition(name, low, None)
+        else:
+            condition = bucket_condition(name, low, high)
+        self.post_message(Narrow(condition))
+
+    def _bucket(self, shown: _Shown, column: int) -> tuple[float, float]:
+        """The ends of a bar; those of whole numbers are whole."""
+        edges = shown.scale.edges(self._columns)
+        ends = np.ceil(edges) if shown.whole else edges
+        return float(ends[column]), float(ends[column + 1])
+
+    def on_click(self, event: events.Click) -> None:
+        if event.y >= 1 and event.x > GUTTER:
+            again = self.cursor == event.x - GUTTER - 1
+            self._point_at(event.x - GUTTER - 1)
+            if again:
+                self.action_narrow()
+
+    def on_blur(self) -> None:
+        self._bars = None
+        self.refresh()
+
+    on_focus = on_blur
+
+    def on_resize(self) -> None:
+        self._bars = None
+
+    # ---- drawing
+
+    def title_text(self) -> str:
+        field = self._field_of(self.table)
+        return "Elapsed cycles" if field in ("", "elapsed") else field
 
     def figures(self) -> list[list[list[Span]]]:
-        seen = self._spread
-        if seen is None:
+        shown = self._shown()
+        if shown is None:
             return [[]]
-        marks = (("p50", seen.p50), ("p90", seen.p90), ("p99", seen.p99))
-        return [
+        modes: list[list[Span]] = []
+        if self.scale_name != _SCALES[0]:
+            modes.append([(self.scale_name, STRONG)])
+        if self.accumulated:
+            modes.append([(whole(shown.now.launches), STRONG), (" launches", QUIET)])
+        if shown.before is not None:
+            then: list[Span] = [(self.glyphs.rule, STRONG), (" before", QUIET)]
+            modes.append([*then, (f" p50 {brief(shown.before.quantiles[0])}", TEXT)])
+        marks = tuple(zip(("p50", "p90", "p99"), shown.now.quantiles, strict=True))
+        versions = [
             [
                 [(name + " ", QUIET), (text(value), STRONG if name == "p50" else TEXT)]
                 for name, value in marks
             ]
             for text in (short_cycles, brief)
         ]
+        return [[*modes, *versions[0]], [*modes, *versions[1]], [*modes, versions[1][0]]]
 
     def body(self, row: int, width: int, height: int) -> list[Span]:
-        if self._spread is None or self._axis is None:
+        shown = self._shown()
+        if shown is None:
             return nothing_recorded(self.view, "start and elapsed", row, height)
-        columns = max(1, width - _GUTTER - 2)
-        bars = height - _BELOW
+        columns, bars = self._columns, height - _BELOW
         if bars < 1:
-            return [(whole(self._spread.p50) + " cycles", TEXT)] if row == 0 else []
+            median = f"{short_cycles(shown.now.quantiles[0])} {self._unit()}"
+            return [(median, TEXT)] if row == 0 else []
         if row < bars:
-            return self._bar_line(row, columns, bars)
-        return (self._axis_line, self._tick_line, self._mark_line)[row - bars](columns)
+            return self._drawing(shown, columns, bars).row(row)
+        if row == height - 1 and self._cursor_column(columns) is not None:
+            return self._reading(shown, columns, width)
+        return (self._axis_line, self._tick_line, self._mark_line)[row - bars](shown, columns)
 
-    def _counts(self, columns: int) -> NDArray[np.int64]:
-        assert self.view is not None and self.view.frame is not None and self._axis is not None
-        if self._bins is None or self._bins[0] != columns:
-            table = self.view.frame.warps_table
-            assert table is not None
-            self._bins = (columns, bin_counts(table.elapsed, *self._axis, columns))
-        return self._bins[1]
+    def _unit(self) -> str:
+        return "cycles" if self._field_of(self.table) == "elapsed" else self.title_text()
 
-    def _bar_line(self, row: int, columns: int, bars: int) -> list[Span]:
-        counts = self._counts(columns)
-        step = nice_step(float(counts.max()), 2 if bars < 8 else 4)
-        top = -(-float(counts.max()) // step) * step
-        level = bars - 1 - row
-        spans: list[Span] = [(_count_label(level, bars, top, step), QUIET)]
-        spans.append((self.glyphs.axis, RULE))
-        for index, count in enumerate(counts):
-            glyph = column(float(count) / top, bars, self.glyphs.upward)[level]
-            spans.append((glyph, ramp(index / columns)))
-        return spans
+    def _cursor_column(self, columns: int) -> int | None:
+        if self.cursor is None or not self.has_focus:
+            return None
+        return min(self.cursor, columns - 1)
 
-    def _axis_line(self, columns: int) -> list[Span]:
-        assert self._axis is not None
-        cells: list[Span] = [(self.glyphs.rule, RULE)] * columns
-        for value in self._ticks(columns):
-            cells[column_of(value, *self._axis, columns)] = (self.glyphs.tick, RULE)
-        for _, position, style in self._marks(columns):
-            cells[position] = (self.glyphs.mark, style)
-        return [("0".rjust(_GUTTER), QUIET), (self.glyphs.corner, RULE), *cells]
-
-    def _tick_line(self, columns: int) -> list[Span]:
-        assert self._axis is not None
-        labels = [
-            (short(value), column_of(value, *self._axis, columns), QUIET)
-            for value in self._ticks(columns)
-        ]
-        return [(" " * (_GUTTER + 1), QUIET), *_place_labels(labels, columns)]
-
-    def _mark_line(self, columns: int) -> list[Span]:
-        return [(" " * (_GUTTER + 1), QUIET), *_place_labels(self._marks(columns), columns)]
-
-    def _ticks(self, columns: int) -> list[float]:
-        assert self._axis is not None
-        return ticks(*self._axis, max(1, columns // 9))
-
-    def _marks(self, columns: int) -> list[tuple[str, int, Style]]:
-        assert self._axis is not None and self._spread is not None and self.view is not None
-        marks = [
-            (name, column_of(value, *self._axis, columns), MARK)
-            for name, value in (
-                ("p50", self._spread.p50),
-                ("p90", self._spread.p90),
-                ("p99", self._spread.p99),
+    def _drawing(self, shown: _Shown, columns: int, bars: int) -> Bars:
+        if self._bars is None or self._bars[0] != (columns, bars):
+            line = None if shown.before is None else shown.before.counts(shown.scale, columns)
+            drawn = Bars(
+                shown.now.counts(shown.scale, columns),
+                bars,
+                self.glyphs,
+                log=self.scale_name == "log counts",
+                line=line,
+                cursor=self._cursor_column(columns),
             )
+            self._bars = ((columns, bars), drawn)
+        return self._bars[1]
+
+    def _axis_line(self, shown: _Shown, columns: int) -> list[Span]:
+        cells: list[Span] = [(self.glyphs.rule, RULE)] * columns
+        for value in self._ticks(shown, columns):
+            cells[shown.scale.column(value, columns)] = (self.glyphs.tick, RULE)
+        for _, position, style in self._marks(shown, columns):
+            cells[position] = (self.glyphs.mark, style)
+        return [("0".rjust(GUTTER), QUIET), (self.glyphs.corner, RULE), *cells]
+
+    def _tick_line(self, shown: _Shown, columns: int) -> list[Span]:
+        labels = [
+            (short(value), shown.scale.column(value, columns), QUIET)
+            for value in self._ticks(shown, columns)
         ]
-        chosen = self.view.selected_value("elapsed")
-        if chosen is not None:
-            marks.append(("this", column_of(chosen, *self._axis, columns), CURSOR))
+        return [(" " * (GUTTER + 1), QUIET), *placed_labels(labels, columns)]
+
+    def _mark_line(self, shown: _Shown, columns: int) -> list[Span]:
+        marks = self._marks(shown, columns)
+        return [(" " * (GUTTER + 1), QUIET), *placed_labels(marks, columns)]
+
+    def _reading(self, shown: _Shown, columns: int, width: int) -> list[Span]:
+        """What the bar under the cursor holds."""
+        column = self._cursor_column(columns)
+        assert column is not None
+        low, high = self._bucket(shown, column)
+        count = float(shown.now.counts(shown.scale, columns)[column])
+        part: Span = (f" ({100 * count / shown.now.total:.1f}%)", TEXT)
+        read: list[Span] = [(whole(count), STRONG), part]
+        ends, short_ends = (
+            f"below {text(high)}" if column == 0
+            else f"from {text(low)}" if column == columns - 1
+            else f"{text(low)}{to}{text(high)}"
+            for text, to in ((_label, " to "), (brief, "-"))
+        )  # fmt: skip
+        versions: list[list[list[Span]]] = [
+            [[(f" {ends} ", CURSOR)], read, [("enter filters", QUIET)]],
+            [[(f" {ends} ", CURSOR)], read],
+            [[(f" {short_ends} ", CURSOR)], read],
+            [[(f" {short_ends} ", CURSOR)], read[:1]],
+        ]
+        return [(" ", TEXT), *roomiest(versions, width - 1)]
+
+    def _ticks(self, shown: _Shown, columns: int) -> list[float]:
+        return shown.scale.ticks(max(1, columns // 9))
+
+    def _marks(self, shown: _Shown, columns: int) -> list[tuple[str, int, Style]]:
+        marks = [
+            (name, shown.scale.column(value, columns), MARK)
+            for name, value in zip(("p50", "p90", "p99"), shown.now.quantiles, strict=True)
+        ]
+        chosen = self.view.selected_value(self._field_of(self.table)) if self.view else None
+        if chosen is not None and np.isfinite(chosen):
+            marks.append(("this", shown.scale.column(chosen, columns), CURSOR))
         return sorted(marks, key=lambda mark: mark[1])
 
 
 def short_cycles(value: float) -> str:
-    """Whole cycles below ten million, shortened above."""
-    return whole(value) if value < 1e7 else short(value)
+    """Whole numbers below ten million, shortened above; small ones to four digits."""
+    if abs(value) >= 1e7 or (abs(value) < 100 and not float(value).is_integer()):
+        return short(value)
+    return whole(value)
 
 
-def _count_label(level: int, bars: int, top: float, step: float) -> str:
-    """The multiple of `step` whose height falls into cell `level`, if any."""
-    for multiple in range(1, round(top / step) + 1):
-        cell = min(bars - 1, int(multiple * step / top * bars - 1e-9))
-        if cell == level:
-            return (short(multiple * step) + " ").rjust(_GUTTER)
-    return " " * _GUTTER
-
-
-def _place_labels(labels: list[tuple[str, int, Style]], columns: int) -> list[Span]:
-    """Labels centred under their columns, moved aside where they would touch; those at the left
-    are left out where all do not fit. One cell may stand out at the right."""
-    starts: list[int] = []
-    least = 0
-    for text, centre, _ in labels:
-        starts.append(max(least, centre - len(text) // 2))
-        least = starts[-1] + len(text) + 1
-    most = columns + 1
-    for index in reversed(range(len(labels))):
-        starts[index] = min(starts[index], most - len(labels[index][0]))
-        most = starts[index] - 1
-    spans: list[Span] = []
-    used = 0
-    for (text, _, style), start in zip(labels, starts, strict=True):
-        if start >= 0:
-            spans += [(" " * (start - used), QUIET), (text, style)]
-            used = start + len(text)
-    return spans
+def _label(value: float) -> str:
+    return whole(value) if float(value).is_integer() and abs(value) < 1e9 else f"{value:.5g}"

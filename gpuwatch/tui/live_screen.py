@@ -62,6 +62,7 @@ class LiveScreen(FittedScreen[None]):
         self._kernel, self._probe = kernel, probe
         self._frame: Frame | None = None
         self._table: RecordTable | None = None
+        self._newest: Frame | None = None
         self._baseline: Baseline | None = None
         self._paused = False
         self._error: UserError | Status | None = None
@@ -121,6 +122,7 @@ class LiveScreen(FittedScreen[None]):
         """Takes the newest frame and status, and redraws what they change."""
         watch = self.gpuwatch.feed
         newest, status = watch.latest(), watch.status()
+        self._observe(newest)
         if newest is not None and (not self._paused or self._frame is None):
             self._take(newest)
         self._tick += 1
@@ -138,6 +140,12 @@ class LiveScreen(FittedScreen[None]):
         notes = self._frame.notes if self._frame is not None else ()
         self.query_one(StatusLine).show(status, notes, waiting, self._tick)
         self.query_one(Footer).show(self._paused)
+
+    def _observe(self, newest: Frame | None) -> None:
+        """Counts every launch that comes, once, whether or not it is shown."""
+        if newest is not None and newest is not self._newest:
+            self._newest = newest
+            self.query_one(HistogramPane).observe(newest, table_of(newest))
 
     def _take(self, frame: Frame) -> None:
         """Of another build than the last frame's, the last becomes the baseline."""
@@ -322,6 +330,7 @@ class LiveScreen(FittedScreen[None]):
 
     def action_reset(self) -> None:
         self.gpuwatch.feed.reset()
+        self.query_one(HistogramPane).forget()
 
     def action_restart(self) -> None:
         self._paused = False
@@ -354,6 +363,15 @@ class LiveScreen(FittedScreen[None]):
         else:
             warps.filter_by(Filter.of(message.condition, tuple(self._table.by_lower_name())))
         self.pull()
+
+    def action_histogram_scale(self) -> None:
+        self.query_one(HistogramPane).next_scale()
+
+    def action_histogram_field(self) -> None:
+        self.query_one(HistogramPane).next_field()
+
+    def action_accumulate(self) -> None:
+        self.query_one(HistogramPane).toggle_accumulated()
 
     def action_freeze(self) -> None:
         self.query_one(WarpPane).toggle_frozen()

@@ -111,7 +111,8 @@ def test_a_column_may_be_called_like_a_statistic():
 def test_a_bucket_becomes_a_condition():
     values = {"elapsed": np.array([9, 10, 14, 15, 20])}
     assert rows(bucket_condition("elapsed", 10.0, 15.0), values) == [1, 2]
-    assert rows(bucket_condition("elapsed", 14.5, 20.0, last=True), values) == [3, 4]
+    assert rows(bucket_condition("elapsed", 14.5, None), values) == [3, 4]
+    assert rows(bucket_condition("elapsed", None, 10), values) == [0]
 
 
 NAMES = st.sampled_from(["sm", "elapsed", "bytes"])

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from fake_watch import GEMM, H200, TILED, FakeWatch
 
-from gpuwatch.analysis.histogram import bin_counts
 from gpuwatch.analysis.ordering import Ordering
 from gpuwatch.engine.frame import Status
 from gpuwatch.errors import UserError
@@ -31,13 +30,6 @@ def test_ordering_is_stable_and_ranks_agree(rows: int, descending: bool) -> None
     ordering = Ordering(values, descending=descending)
     assert ordering.rows(500, 40).tolist() == expected[500:540].tolist()
     assert ordering.rank(int(expected[537])) == 537
-
-
-def test_bins_agree_with_numpy() -> None:
-    values = np.random.default_rng(2).integers(1_000, 9_000, 5_000)
-    assert bin_counts(values, 0, 10_000, 16).tolist() == (
-        np.histogram(values, 16, (0, 10_000))[0].tolist()
-    )
 
 
 async def test_start_screen_goes_live() -> None:

@@ -16,7 +16,7 @@ from gpuwatch.probe import load
 SOURCE = """\
 __device__ int total;
 __device__ int table[64];
-__global__ void count() { atomicAdd(&total, 1); table[threadIdx.x] += blockIdx.x + 1; }
+__global__ void count() { atomicAdd(&total, 1); atomicAdd(&table[threadIdx.x], blockIdx.x + 1); }
 int main() { count<<<3, 64>>>(); return cudaDeviceSynchronize(); }
 """
 

@@ -77,8 +77,8 @@ class GpuwatchApp(App[None]):
     def action_finish(self) -> None:
         """Quits, with the status of the error on the screen if there is one."""
         status = self.feed.status()
-        failed = 1 if status.state in ("failed", "stopped") else 0
-        self.exit(return_code=status.error.status if status.error is not None else failed)
+        failed = status.state in ("failed", "stopped")
+        self.exit(return_code=(status.error.status if status.error else 1) if failed else 0)
 
     def action_help(self) -> None:
         where: Where = "start" if isinstance(self.screen, StartScreen) else "live"

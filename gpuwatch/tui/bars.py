@@ -29,6 +29,8 @@ from gpuwatch.tui.theme import (
 )
 
 GAP: Span = ("   ", QUIET)
+_LEAST_REASON = 24
+"""Cells below which a reason says nothing."""
 _BUSY = Style(color=ORANGE)
 
 
@@ -103,13 +105,24 @@ class Header(Drawing, Widget):
             digit = str(probe.key) if probe.key else "file"
             if probe.name == view.probe:
                 groups.append([(f" {digit} {probe.name} ", CHOSEN)])
+            elif probe.problem:
+                groups.append([(digit + self.glyphs.cross, QUIET), (f" {probe.name}", QUIET)])
             else:
                 groups.append([(digit, KEY), (f" {probe.name}", TEXT)])
         room = self.size.width - 2
         gap: Span = ("  ", QUIET)
         if width_of(span for group in groups for span in group) + 2 * len(groups) > room:
             groups = [group if group[0][1] is CHOSEN else group[:1] for group in groups]
-        return [(" ", TEXT), *as_many(groups, room, gap)]
+        line = [(" ", TEXT), *as_many(groups, room, gap)]
+        return [*line, *self._reasons(view, room - width_of(line))]
+
+    def _reasons(self, view: View, room: int) -> list[Span]:
+        """Why presets cannot attach, as far as there is room."""
+        reasons = [f"{one.name}: {one.problem}" for one in view.probes if one.problem]
+        text = f"   {self.glyphs.cross} " + "; ".join(reasons)
+        if not reasons or room < _LEAST_REASON:
+            return []
+        return [(text if len(text) <= room else text[: room - 1] + self.glyphs.ellipsis, QUIET)]
 
     def _figures(self, view: View) -> list[Span]:
         frame = view.frame
@@ -140,6 +153,8 @@ class Header(Drawing, Widget):
             name = f"launch {whole(before.launches)}"
             if before.build != frame.build:
                 name = "the former build"
+        if before.source != frame.source:
+            name = before.source.rsplit("/", 1)[-1]
         said = speed_text(ratio, self.glyphs.times)
         modelled = ", modelled" if frame.device.modelled else ""
         return [
@@ -214,17 +229,27 @@ class StatusLine(Drawing, Widget):
         if state in ("failed", "stopped"):
             return [(f" {state} ", ALARM), (" " + self.status.detail, TEXT)]
         if state in ("starting", "preparing") or self.waiting_for:
-            turn = self.glyphs.spinner[self.tick // 3 % len(self.glyphs.spinner)]
             detail = self.status.detail if state != "running" else ""
             return [
-                (turn + " ", _BUSY),
+                (self._turn() + " ", _BUSY),
                 (self.waiting_for or detail or state, TEXT),
                 (f"   {detail}" if self.waiting_for and detail else "", QUIET),
             ]
         return [
-            ("running", QUIET),
+            *self._aside(),
             *[(f"   {self.glyphs.dot} {note}", TEXT) for note in self.notes],
         ]
+
+    def _aside(self) -> list[Span]:
+        """What goes on beside the launches, or that the former build runs on."""
+        if self.status.aside:
+            return [(self._turn() + " ", _BUSY), (self.status.aside, TEXT)]
+        if self.status.error is not None:
+            return [(" not compiled ", ALARM), (" the former build runs on", TEXT)]
+        return [("running", QUIET)]
+
+    def _turn(self) -> str:
+        return self.glyphs.spinner[self.tick // 3 % len(self.glyphs.spinner)]
 
 
 class Footer(Drawing, Widget):

@@ -30,6 +30,7 @@ class Glyphs:
     thread: str
     block: str
     spinner: str
+    cross: str = "✗"
 
 
 UNICODE = Glyphs(
@@ -72,6 +73,7 @@ ASCII = Glyphs(
     thread="=",
     block="#",
     spinner="|/-\\",
+    cross="x",
 )
 
 

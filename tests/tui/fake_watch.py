@@ -229,7 +229,9 @@ class FakeWatch:
         )
         name = kernel or (old.mangled if old else GEMM)
         shown = next(choice.demangled for choice in KERNELS if choice.mangled == name)
-        self.frame = replace(new, mangled=name, kernel=shown, build=self.source_at)
+        self.frame = replace(
+            new, mangled=name, kernel=shown, build=self.source_at, source=self.source()
+        )
 
     def reset(self) -> None:
         self.calls.append("reset")

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from fake_watch import FakeWatch, make_frame
 
+from gpuwatch.engine.frame import Status
+from gpuwatch.errors import Location, UserError
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.bars import Header
+from gpuwatch.tui.bars import Header, StatusLine
 from gpuwatch.tui.comparison import Baseline, speed_text, speedup, with_delta
 from gpuwatch.tui.live_screen import LiveScreen
 from gpuwatch.tui.record_table import DELTA, table_of
@@ -94,3 +96,56 @@ async def test_the_former_build_becomes_the_baseline() -> None:
         await pilot.pause(0.2)
         assert isinstance(app.screen, LiveScreen)
         assert "0.80\u00d7" in app.screen.query_one(Header).render_line(2).text
+
+
+async def test_the_other_source_is_one_key_away() -> None:
+    watch = FakeWatch()
+    watch.source_list = ["kernels/gemm.cu", "kernels/gemm_tiled.cu"]
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press("o")
+        await pilot.pause(0.2)
+        header = app.screen.query_one(Header)
+        assert watch.calls == ["select None None kernels/gemm_tiled.cu"]
+        assert "gemm_tiled.cu" in header.render_line(0).text
+        assert "1.00\u00d7" in header.render_line(2).text
+        await pilot.press("o")
+        assert watch.calls[-1] == "select None None kernels/gemm.cu"
+
+
+@pytest.mark.parametrize("width", [80, 160])
+async def test_a_preset_that_cannot_attach_is_marked_and_says_why(width: int) -> None:
+    watch = FakeWatch()
+    reason = "the kernel has no access to shared memory"
+    watch.probe_list[3] = replace(watch.probe_list[3], problem=reason)
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(width, 40)) as pilot:
+        await pilot.pause(0.2)
+        line = app.screen.query_one(Header).render_line(1).text
+        assert "4\u2717" in line
+        assert "\u2717 smem_conflicts: the kernel has" in line
+        await pilot.press("4")
+        await pilot.pause(0.2)
+        assert watch.calls == []
+        assert reason in [notice.message for notice in app._notifications]
+
+
+async def test_an_error_in_a_saved_source_leaves_the_former_build_in_view() -> None:
+    watch = FakeWatch()
+    error = UserError("identifier x is undefined", at=Location("gemm.cu", 3, 5, "    x += 1;"))
+    watch.now = Status("running", error=error)
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        screen = app.screen
+        assert screen.query_one("#banner").display
+        assert not screen.query_one(WarpPane).stale
+        assert "the former build runs on" in screen.query_one(StatusLine).render_line(0).text
+        watch.now = Status("running", aside="compiling gemm.cu")
+        await pilot.pause(0.2)
+        assert not screen.query_one("#banner").display
+        assert "compiling gemm.cu" in screen.query_one(StatusLine).render_line(0).text
+        watch.now = Status("running", error=error)
+        await pilot.press("q")
+    assert app.return_code == 0

@@ -8,6 +8,8 @@ import gpuwatch.language as gl
 
 from gpuwatch import Map, probe
 
+CALLBACK = "block_sched_callback.py"
+
 
 @Map(level="warp", type="array", size=16, cap=1)
 class block_sched:

@@ -17,7 +17,8 @@ what follows -- are arguments of the program itself:
   gpuwatch kernels/gemm.cu -- 512 512 512
 commands:
   gpuwatch SOURCE              watch it live (prints the report when this is no terminal)
-  gpuwatch report SOURCE       the same without a screen
+  gpuwatch SOURCE SOURCE       the same with two to compare: o switches
+  gpuwatch report SOURCE       the same without a screen; SOURCE may be a trace
   gpuwatch record SOURCE       launches written to a trace folder
   gpuwatch kernels SOURCE      the kernels of a file and how they are launched
   gpuwatch probes              the presets
@@ -114,9 +115,11 @@ def _add_given(parser: argparse.ArgumentParser) -> None:
 
 def watch_parser(command: str) -> argparse.ArgumentParser:
     parser = source_parser(command)
+    more = "further sources to switch to with o, and to compare with"
+    parser.add_argument("others", nargs="*", metavar="SOURCE", help=more)
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument("--no-picker", action="store_true", help="start watching at once")
-    parser.set_defaults(launches=3, json=False)
+    parser.set_defaults(launches=3, json=False, callback="", no_callback=False, callback_timeout=60)
     return parser
 
 
@@ -124,6 +127,7 @@ def report_parser(command: str) -> argparse.ArgumentParser:
     parser = source_parser(command)
     parser.add_argument("-n", "--launches", type=_positive, default=3, help="default 3")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    _add_callback(parser)
     return parser
 
 
@@ -133,7 +137,22 @@ def record_parser(command: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "-o", "--output", metavar="DIR", default="", help="the folder (default trace/<time>)"
     )
+    _add_callback(parser)
     return parser
+
+
+def _add_callback(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("analysis of the last recorded launch by a program")
+    add = group.add_argument
+    add("--callback", metavar="FILE", default="", help="a Python file; executed")
+    add("--no-callback", action="store_true", help="not even the one that ships with the preset")
+    add(
+        "--callback-timeout",
+        type=_above_zero,
+        default=60.0,
+        metavar="S",
+        help="longest run of it (default 60 s)",
+    )
 
 
 def listing_parser(command: str) -> argparse.ArgumentParser:
@@ -170,6 +189,7 @@ def options_of(given: argparse.Namespace) -> Options:
         plain_every=given.plain_every,
         max_rate=given.max_rate,
         map_limit=given.map_limit,
+        others=tuple(_find_source(name) for name in getattr(given, "others", ())),
     )
 
 

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from gpuwatch.cli import arguments, kernels, probes, ptx, record
+from gpuwatch.cli import arguments, kernels, probes, ptx, record, report
 from gpuwatch.cli.arguments import options_of, split_program
-from gpuwatch.cli.printed import KeptOutput
-from gpuwatch.cli.sessions import prepared_session
 from gpuwatch.doctor import doctor
-from gpuwatch.engine import report
 from gpuwatch.engine.client import WorkerClient
-from gpuwatch.engine.frame import Frame
-from gpuwatch.engine.options import Options
 from gpuwatch.errors import UserError
 from gpuwatch.tui.app import run_app
 
@@ -29,7 +23,7 @@ def main(words: Sequence[str] | None = None) -> int:
     command = given[0] if given and given[0] in _COMMANDS else "watch"
     rest = given if command == "watch" else given[1:]
     parse, run = _COMMANDS[command]
-    options = parse(command).parse_args(rest)
+    options = parse(command).parse_intermixed_args(rest)
     options.arguments = program
     try:
         return run(options)
@@ -46,33 +40,9 @@ def main(words: Sequence[str] | None = None) -> int:
 def _watch(given: argparse.Namespace) -> int:
     options = options_of(given)
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
-        return _report(given)
+        return report.run(given)
     with WorkerClient(options) as watch:
         return run_app(watch, ascii_only=given.ascii, picker=not given.no_picker)
-
-
-def _report(given: argparse.Namespace) -> int:
-    options = options_of(given)
-    with KeptOutput() as kept:
-        frame = _watch_launches(options, given.launches)
-    printed = frame.printed or kept.text
-    if given.json:
-        print(json.dumps({**report.as_json(frame), "printed": printed}, indent=2))
-        return 0
-    report.render(frame, Console(highlight=False, soft_wrap=True))
-    if printed:
-        print(f"\nThe kernel printed:\n{printed.rstrip()}")
-    return 0
-
-
-def _watch_launches(options: Options, launches: int) -> Frame:
-    """The frame of the last of so many launches."""
-    with prepared_session(options, launches) as (session, told):
-        told(session.launches)
-        while session.launches < launches:
-            session.step()
-            told(session.launches)
-        return session.frame()
 
 
 def _doctor(_given: argparse.Namespace) -> int:
@@ -82,7 +52,7 @@ def _doctor(_given: argparse.Namespace) -> int:
 _Command = tuple[Callable[[str], argparse.ArgumentParser], Callable[[argparse.Namespace], int]]
 _COMMANDS: dict[str, _Command] = {
     "watch": (arguments.watch_parser, _watch),
-    "report": (arguments.report_parser, _report),
+    "report": (arguments.report_parser, report.run),
     "record": (arguments.record_parser, record.run),
     "kernels": (arguments.listing_parser, kernels.run),
     "probes": (probes.parser, probes.run),

@@ -6,10 +6,15 @@ import argparse
 import sys
 from pathlib import Path
 
+from rich.console import Console
+
 from gpuwatch.cli.arguments import options_of
 from gpuwatch.cli.printed import KeptOutput
 from gpuwatch.cli.sessions import prepared_session
+from gpuwatch.engine import callbacks
 from gpuwatch.engine.recording import default_folder, record
+from gpuwatch.trace import Trace
+from gpuwatch.trace.callback import CallbackRun
 
 
 def run(given: argparse.Namespace) -> int:
@@ -22,6 +27,20 @@ def run(given: argparse.Namespace) -> int:
         if target.is_dir() and not was_there:
             print(f"gpuwatch: {target} holds the launches until then", file=sys.stderr)
         raise
+    runs = _callbacks(given, folder)
     size = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
     print(f"{folder}: {given.launches} launches, {size:,} bytes")
+    for run in runs:
+        callbacks.render(run, Console(highlight=False, soft_wrap=True))
     return 0
+
+
+def _callbacks(given: argparse.Namespace, folder: Path) -> list[CallbackRun]:
+    """Runs the callbacks for the last launch."""
+    if given.no_callback:
+        return []
+    trace = Trace(folder)
+    last = trace.launch(len(trace.results) - 1)
+    return callbacks.run_callbacks(
+        given.callback, last.kernel, last.result.path, given.callback_timeout
+    )

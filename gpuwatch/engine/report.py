@@ -56,7 +56,7 @@ def as_json(frame: Frame) -> dict[str, Any]:
         "kernel_seconds": {
             "plain": frame.seconds_plain,
             "probed": frame.seconds_probed,
-            "ratio": frame.seconds_probed / frame.seconds_plain,
+            "ratio": ratio_of(frame),
         },
         "wall_seconds_per_launch": frame.wall_seconds_per_launch,
         "maps": [report_maps.as_json(figures) for figures in frame.maps],
@@ -65,6 +65,11 @@ def as_json(frame: Frame) -> dict[str, Any]:
     if device.kind == "sim":
         result["thread_instructions"] = frame.thread_instructions
     return result
+
+
+def ratio_of(frame: Frame) -> float | None:
+    """Probed kernel time over plain; None where a trace does not say."""
+    return frame.seconds_probed / frame.seconds_plain if frame.seconds_plain > 0 else None
 
 
 def occupancy_mean(frame: Frame) -> float | None:
@@ -111,12 +116,15 @@ def _print_head(frame: Frame, console: Console) -> None:
     console.print(
         f"probe {frame.probe} on {frame.device.name} ({frame.device.kind}:{frame.device.profile})"
     )
-    console.print(
-        f"{frame.launches} launches, kernel {frame.seconds_probed * 1e6:,.1f} us probed, "
-        f"{frame.seconds_plain * 1e6:,.1f} us plain{modelled}, "
-        f"ratio {frame.seconds_probed / frame.seconds_plain:.3f}; "
-        f"registers {frame.registers_plain} plain, {frame.registers_probed} probed"
-    )
+    ratio = ratio_of(frame)
+    if ratio is None:
+        console.print(f"{frame.launches} launches; kernel times and registers are not known")
+    else:
+        console.print(
+            f"{frame.launches} launches, kernel {frame.seconds_probed * 1e6:,.1f} us probed, "
+            f"{frame.seconds_plain * 1e6:,.1f} us plain{modelled}, ratio {ratio:.3f}; "
+            f"registers {frame.registers_plain} plain, {frame.registers_probed} probed"
+        )
     same = {True: "identical", False: "DIFFERENT", None: "not compared"}[frame.outputs_identical]
     console.print(
         f"outputs {same} (probed against plain); records {frame.records:,}, "

@@ -31,9 +31,9 @@ def compose(programs: Sequence[Program]) -> Program:
 
     Names stay as they are where only one program has them; otherwise a later program's become
     `<program>_<name>` (of a register `%NR0`, `%<program>_NR0`). Locations still point into the
-    program's own file. The callback is that of the only program that has one.
+    program's own file. Callbacks are joined by commas.
 
-    Raises UserError for no program, the same one twice, and callbacks of several.
+    Raises UserError for no program, and for the same one twice.
     """
     if not programs:
         raise UserError("there is no probe", hint="name a preset or a probe file")
@@ -44,11 +44,6 @@ def compose(programs: Sequence[Program]) -> Program:
     if twice is not None:
         raise UserError(f"there are two probes named {twice}", hint="name each probe once")
     callbacks = [program.callback for program in programs if program.callback]
-    if len(callbacks) > 1:
-        raise UserError(
-            f"the probes have different callbacks: {', '.join(callbacks)}",
-            hint="run them one at a time, or drop a callback",
-        )
     taken = _Taken()
     renamed = [_renamed(program, taken) for program in programs]
     return Program(
@@ -59,7 +54,7 @@ def compose(programs: Sequence[Program]) -> Program:
         probes=tuple(probe for program in renamed for probe in program.probes),
         source=programs[0].source,
         form=programs[0].form,
-        callback="".join(callbacks),
+        callback=",".join(callbacks),
     )
 
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwatch.instrument.layout import Shape, lay_out
+from gpuwatch.instrument.layout import WARP, Shape, lay_out
 from gpuwatch.instrument.model import Dim3, MapLayout, MapPlace, Woven
 from gpuwatch.probe.model import Map
+from gpuwatch.trace.decode import record_dtype
 from gpuwatch.trace.facts import KernelFacts
 from gpuwatch.trace.result import MapEntry, Result, Section
+
+MOST_WARPS = 1 << 28
+"""Of a launch that is looked at."""
+MOST_SMS = 1 << 16
 
 
 def layout_of_result(facts: KernelFacts, result: Result) -> MapLayout:
@@ -26,6 +34,7 @@ def layout_of_result(facts: KernelFacts, result: Result) -> MapLayout:
         raise result.wrong(
             f"byte 28: {len(result.sections)} maps, the probe {facts.probe} has {len(facts.maps)}"
         )
+    _check_size(result)
     shape = Shape(facts.grid, facts.block, facts.device.sm_count, len(facts.sites))
     counts = {}
     for number, map_ in enumerate(facts.maps):
@@ -35,6 +44,12 @@ def layout_of_result(facts: KernelFacts, result: Result) -> MapLayout:
             counts[map_.name] = _rooms(result, result.sections[number], map_, entry)
     woven = Woven("", "", "", facts.maps, facts.sites, ())
     return lay_out(woven, facts.grid, facts.block, sm_count=facts.device.sm_count, counts=counts)
+
+
+def _check_size(result: Result) -> None:
+    blocks, threads = math.prod(result.grid), math.prod(result.block)
+    if blocks * -(-threads // WARP) > MOST_WARPS:
+        raise result.wrong(f"byte 0: a launch of {_shape(result.grid, result.block)} is too large")
 
 
 def _check(result: Result, number: int, map_: Map, slots: int, entry: MapEntry | None) -> None:
@@ -79,6 +94,19 @@ class ResultBuffers:
     def __init__(self, result: Result, layout: MapLayout) -> None:
         self._result = result
         self._layout = layout
+
+    def check_sms(self, names: Sequence[str]) -> None:
+        """Raises UserError for an SM number, in a field of one of these names, that no GPU has."""
+        for number, place in enumerate(self._layout.places):
+            for field in place.map.fields:
+                if field.name in names and place.map.type == "array":
+                    records = self._records(number, place).view(record_dtype(place.map))
+                    wrong = np.flatnonzero(records[field.name].astype(np.uint64) >= MOST_SMS)
+                    if len(wrong):
+                        raise self._result.wrong(
+                            f"record {wrong[0]} of map {place.map.name}: "
+                            f"no GPU has an SM {records[field.name][wrong[0]]}"
+                        )
 
     def read_map(self, index: int) -> NDArray[np.uint8]:
         """Raises UserError where the file does not have it."""

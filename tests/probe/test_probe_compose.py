@@ -96,9 +96,9 @@ def test_what_cannot_be_composed() -> None:
         compose([])
     with pytest.raises(UserError, match="two probes named one"):
         compose([program, program])
-    with pytest.raises(UserError, match="callbacks"):
-        compose([replace(program, callback="x.py"), replace(program, name="two", callback="y.py")])
-    assert compose([program, replace(program, name="two", callback="y.py")]).callback == "y.py"
+    second = replace(program, name="two", callback="y.py")
+    assert compose([program, second]).callback == "y.py"
+    assert compose([replace(program, callback="x.py"), second]).callback == "x.py,y.py"
 
 
 def test_loading_several(tmp_path: Path) -> None:

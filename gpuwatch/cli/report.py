@@ -1,0 +1,81 @@
+"""`gpuwatch report`: what some launches showed, of a source or of a trace."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from gpuwatch.cli.arguments import options_of
+from gpuwatch.cli.printed import KeptOutput
+from gpuwatch.cli.sessions import prepared_session
+from gpuwatch.engine import callbacks, report
+from gpuwatch.engine.frame import Frame
+from gpuwatch.engine.options import Options
+from gpuwatch.engine.recording import record
+from gpuwatch.engine.replay import ReplaySession
+from gpuwatch.trace import Trace, is_trace
+from gpuwatch.trace.callback import CallbackRun
+
+
+def run(given: argparse.Namespace) -> int:
+    if is_trace(Path(given.source)):
+        frame, runs = _replayed(given)
+        printed = frame.printed
+    else:
+        with KeptOutput() as kept:
+            frame, runs = _launched(options_of(given), given)
+        printed = frame.printed or kept.text
+    if given.json:
+        ran = [callbacks.as_json(one) for one in runs]
+        print(json.dumps({**report.as_json(frame), "printed": printed, "callbacks": ran}, indent=2))
+        return 0
+    console = Console(highlight=False, soft_wrap=True)
+    report.render(frame, console)
+    if printed:
+        print(f"\nThe kernel printed:\n{printed.rstrip()}")
+    for one in runs:
+        callbacks.render(one, console)
+    return 0
+
+
+def _replayed(given: argparse.Namespace) -> tuple[Frame, list[CallbackRun]]:
+    """The frame of a trace's last launch, or of the one that is asked for."""
+    session = ReplaySession(Path(given.source), given.kernel)
+    try:
+        session.prepare()
+        if given.launch is not None:
+            session.seek(given.launch)
+        else:
+            for _ in range(session.count - 1):
+                session.step()
+        runs = []
+        if not given.no_callback:
+            runs = callbacks.run_callbacks(
+                given.callback, session.facts, session.result, given.callback_timeout
+            )
+        return session.frame(), runs
+    finally:
+        session.close()
+
+
+def _launched(options: Options, given: argparse.Namespace) -> tuple[Frame, list[CallbackRun]]:
+    """The frame of the last of so many launches; with --callback one more is recorded for it."""
+    with prepared_session(options, given.launches) as (session, told):
+        told(session.launches)
+        while session.launches < given.launches:
+            session.step()
+            told(session.launches)
+        frame = session.frame()
+        if not given.callback:
+            return frame, []
+        with tempfile.TemporaryDirectory(prefix="gpuwatch-") as name:
+            trace = Trace(record(session, Path(name) / "trace", 1))
+            launch = trace.launch(0)
+            runs = callbacks.run_callbacks(
+                given.callback, launch.kernel, launch.result.path, given.callback_timeout
+            )
+        return frame, runs

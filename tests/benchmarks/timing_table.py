@@ -1,9 +1,10 @@
 """Modelled against measured: kernel time and mean elapsed cycles of many kernels.
 
-    python tests/benchmarks/timing_table.py measured.json [DEVICE]
+    python tests/benchmarks/timing_table.py [MEASURED] [DEVICE] > tests/benchmarks/timing.md
 
-`measured.json` is what h200_timing.py wrote on the GPU; DEVICE is sim:h200 unless given. Prints
-the table in Markdown, the median errors and the rank correlation (Spearman's).
+MEASURED is what h200_timing.py wrote on the GPU, h200_timing.json beside this file unless given;
+DEVICE is sim:h200 unless given. Prints the table in Markdown, the median errors and the rank
+correlation (Spearman's).
 """
 
 from __future__ import annotations
@@ -129,16 +130,29 @@ def read_measured(path: Path) -> list[Measured]:
     return [Measured(**kernel) for kernel in json.loads(path.read_text())["kernels"]]
 
 
+_INTRODUCTION = """\
+# Modelled and measured time
+
+Kernel time without a probe, and mean elapsed cycles of its warps under `block_sched`, of the
+simulated H200 (`{device}`) against one NVIDIA H200 (medians of 40 launches, events around each).
+The figures of the profile `gpuwatch/device/sim/profiles/h200.toml` come from the data sheet and
+from the small programs in `kernels/micro`. Only the overheads of a launch and of a block, and
+three constants of the model (`balance.SHARPNESS`, `timing.WINDOW` and
+`layout.SCATTERED_ATOMIC_TURNS`), were chosen with these kernels in view. Measured times vary by a
+few per cent between runs. This file is the output of `timing_table.py`.
+"""
+
+
 def main() -> None:
     if sys.argv[1:2] == ["--one"]:
         source, device, launches = sys.argv[2:]
         print(json.dumps(asdict(measure(Path(source), device, int(launches)))))
         return
-    if len(sys.argv) < 2:
-        raise SystemExit(__doc__)
-    measured = read_measured(Path(sys.argv[1]))
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "h200_timing.json"
     device = sys.argv[2] if len(sys.argv) > 2 else "sim:h200"
+    measured = read_measured(path)
     by_name = {source.stem: source for source in SOURCES}
+    print(_INTRODUCTION.format(device=device))
     print(table(measured, [measure(by_name[m.name], device, 1) for m in measured]))
 
 

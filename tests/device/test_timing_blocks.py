@@ -68,7 +68,7 @@ def test_loads_wait_behind_stores_of_their_space() -> None:
 
 def test_loads_are_brought_forward_only_so_far() -> None:
     def two_chains(count: int) -> float:
-        first, second = (f"ex2.approx.f32 %f{k}, %f{k};\n" * count for k in (1, 2))
+        first, second = (f"ex2.approx.ftz.f32 %f{k}, %f{k};\n" * count for k in (1, 2))
         return chain(first + "ld.global.f32 %f2, [%rd1];" + second + "ret;")
 
     step = H200.latency["transcendental"]
@@ -146,6 +146,7 @@ def test_a_product_joins_the_sum_that_takes_it() -> None:
         ("cvt.rn.f64.s32 %d1, %r1;", "convert64", 1),
         ("cvt.s64.s32 %rd1, %r1;", "alu", 2),
         ("setp.lt.f32 %p1, %f1, %f2;", "alu", 1),
+        ("rsqrt.approx.f32 %f1, %f2;", "transcendental", 1),
         ("popc.b32 %r1, %r2;", "bits", 1),
         ("shfl.sync.up.b32 %r1, %r2, 1, 0, -1;", "shuffle", 1),
     ],

@@ -19,11 +19,12 @@ from gpuwatch.ptx.types import TYPE_BITS
 @dataclass(frozen=True, slots=True)
 class Work:
     """`issued` machine instructions of a latency class of the profile, of which `steps` depend
-    on one another."""
+    on one another, and `scaling` plain ones around them, each on the one before."""
 
     kind: str
     issued: int = 1
     steps: int = 1
+    scaling: int = 0
 
 
 _FREE = Work("alu", 0, 0)
@@ -56,12 +57,12 @@ _BY_OPCODE = {
     "bfe": Work("alu", 2, 2),
     "bfi": Work("alu", 2, 2),
     "dp4a": Work("multiply"),
-    "ex2": Work("transcendental"),
-    "lg2": Work("transcendental"),
     "sin": Work("transcendental"),
     "cos": Work("transcendental"),
     "tanh": Work("transcendental"),
 }
+
+_SCALED = frozenset(["ex2", "lg2"])
 
 _PROGRAMS = {
     "div.f32": Work("fp32", 10, 8),
@@ -87,6 +88,8 @@ def work_of(instruction: Instruction) -> Work:
     opcode, tokens = instruction.opcode, instruction.tokens
     if opcode == "mov":
         return _move(instruction)
+    if opcode in _SCALED:
+        return _transcendental(tokens, 1)
     if opcode in _BY_OPCODE:
         return _BY_OPCODE[opcode]
     if opcode in _CONTROL:
@@ -131,10 +134,15 @@ def _convert(tokens: tuple[str, ...]) -> Work:
 
 def _divide(opcode: str, tokens: tuple[str, ...], kind: str) -> Work:
     if "approx" in tokens or "full" in tokens:
-        steps = 2 if opcode in ("div", "sqrt") else 1
-        return Work("transcendental", steps, steps)
+        return _transcendental(tokens, 2 if opcode in ("div", "sqrt") else 1)
     key = f"{opcode}.{kind}"
     return _PROGRAMS[key] if key in _PROGRAMS else _PROGRAMS[f"{opcode}.{TYPE_BITS[kind]}"]
+
+
+def _transcendental(tokens: tuple[str, ...], steps: int) -> Work:
+    """Without `.ftz` subnormal numbers are scaled before and after."""
+    scaled = "f32" in tokens and "ftz" not in tokens
+    return Work("transcendental", steps, steps, 2 if scaled else 0)
 
 
 def _float(opcode: str, kind: str) -> Work:

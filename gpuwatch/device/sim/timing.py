@@ -37,7 +37,7 @@ _WORDS_OF_ONE_PASS = 2
 _WIDE_PASSES = 2
 """Passes that an access of 16 bytes a lane takes at least, whatever its addresses."""
 ISSUE, PATH = "issue", "path"
-WINDOW = 32
+WINDOW = 16
 """Instructions that ptxas reorders over: registers limit how far it brings loads forward."""
 _UNROLLED, _UNROLLED_SIZE = 4, 32
 """How often ptxas repeats a counted loop of at most so many instructions."""
@@ -181,11 +181,12 @@ class _BlockModel:
 
     def _compute(self, instruction: Instruction, start: float) -> float:
         profile, work = self._profile, self._work_of(instruction)
-        self._busy[ISSUE] += work.issued
+        self._busy[ISSUE] += work.issued + work.scaling
         if work.kind in profile.operations:
             lanes = profile.operations[work.kind] / profile.schedulers
             self._busy[work.kind] += WARP * work.issued / lanes
-        return start + max(work.issued, work.steps * profile.latency[work.kind])
+        steps = work.steps * profile.latency[work.kind] + work.scaling * profile.latency["alu"]
+        return start + max(work.issued, steps)
 
     def _work_of(self, instruction: Instruction) -> Work:
         if self._products.intersection(written(instruction)):

@@ -49,20 +49,31 @@ def sm_columns(
     bounds = np.searchsorted(sm, np.arange(rows + 1))
     warps = np.diff(bounds)
     busy = np.zeros(rows, dtype=np.int64)
-    idle = np.zeros(rows, dtype=np.int64)
     work = np.zeros(rows, dtype=np.int64)
     blocks = np.zeros(rows, dtype=np.int64)
-    for row in np.flatnonzero(warps):
-        mine = slice(bounds[row], bounds[row + 1])
-        busy[row] = end[mine].max() - start[mine][0]
-        work[row] = elapsed[mine].sum()
-        idle[row] = idle_cycles(start[mine], end[mine])
-        blocks[row] = _distinct(block[mine])
+    used = np.flatnonzero(warps)
+    if len(used):
+        firsts = bounds[used]
+        busy[used] = np.maximum.reduceat(end, firsts) - start[firsts]
+        work[used] = np.add.reduceat(elapsed, firsts)
+        blocks = _distinct_blocks(sm, block, rows)
     room = busy * warps_per_sm
     occupancy = np.divide(work, room, out=np.zeros(rows), where=room > 0)
-    return SmColumns(np.arange(rows, dtype=np.int32), blocks, warps, occupancy, busy, idle)
+    return SmColumns(
+        np.arange(rows, dtype=np.int32),
+        blocks,
+        warps,
+        occupancy,
+        busy,
+        idle_cycles(start, end, bounds),
+    )
 
 
-def _distinct(values: NDArray[np.int64]) -> int:
-    ordered = np.sort(values)
-    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
+def _distinct_blocks(
+    sm: NDArray[np.int32], block: NDArray[np.int64], rows: int
+) -> NDArray[np.int64]:
+    """How many different blocks each SM ran warps of."""
+    width = int(block.max()) + 1
+    pairs = np.sort(sm * np.int64(width) + block)
+    new = np.append(True, pairs[1:] != pairs[:-1])
+    return np.bincount(pairs[new] // width, minlength=rows).astype(np.int64)

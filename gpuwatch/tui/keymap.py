@@ -40,6 +40,7 @@ KEYS: tuple[Key, ...] = (
         for n in range(1, 10)
     ),
     Key("k", "pick_kernel", "k", "kernel", "choose another kernel of the file", "live"),
+    Key("o", "other_source", "o", "", "the next source; the former becomes the baseline", "live"),
     Key("l", "edit_launch", "l", "", "say how the kernel is launched (--no-run)", "live"),
     Key("b", "baseline", "b", "baseline", "compare with what is shown now; again: no more", "live"),
     Key("space", "pause", "space", "pause", "freeze the view; launches go on", "live"),
@@ -50,6 +51,9 @@ KEYS: tuple[Key, ...] = (
     Key("x", "histogram_scale", "x", "", "histogram: linear, log values, log counts", "live"),
     Key("v", "histogram_field", "v", "", "histogram: the next field of the probe", "live"),
     Key("a", "accumulate", "a", "", "histogram: one launch, or all since the reset", "live"),
+    Key("t", "timeline", "t", "timeline", "blocks over time in place of the occupancy", "live"),
+    Key("plus,minus", "", "+/-/0", "", "timeline: zoom in, out, back to the whole", "live"),
+    Key("e", "", "e", "", "timeline: show the lanes of every SM", "live"),
     Key("m", "maximise", "m", "maximise", "give the focused pane the screen; again: back", "live"),
     Key("h", "hide", "h", "", "hide the focused pane", "live"),
     Key("H", "unhide", "H", "", "show all hidden panes again", "live"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-UPPER = ("occupancy", "histogram")
+UPPER = ("occupancy", "timeline", "histogram")
 LOWER = ("warps", "maps")
 PANES = UPPER + LOWER
 

@@ -10,36 +10,34 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from gpuwatch.analysis.filtering import Filter
-from gpuwatch.engine.frame import Frame, KernelChoice, Status
+from gpuwatch.engine.frame import Frame, Status
 from gpuwatch.errors import UserError
-from gpuwatch.launch import LaunchForm
 from gpuwatch.tui import layout
 from gpuwatch.tui.bars import Footer, Header, StatusLine
+from gpuwatch.tui.choosing import ChoosingScreen
 from gpuwatch.tui.comparison import Baseline, with_delta
-from gpuwatch.tui.dialogs import KernelPicker
 from gpuwatch.tui.filter_bar import FilterBar
-from gpuwatch.tui.frame_screen import FittedScreen
 from gpuwatch.tui.histogram_pane import HistogramPane
 from gpuwatch.tui.keymap import bindings
-from gpuwatch.tui.launch_form import LaunchFormScreen
 from gpuwatch.tui.layout import Content, Wish
-from gpuwatch.tui.lists import split_choice
 from gpuwatch.tui.maps_pane import MapsPane, shown_maps
 from gpuwatch.tui.occupancy_pane import OccupancyPane
 from gpuwatch.tui.pane import Narrow, View
 from gpuwatch.tui.record_table import RecordTable, table_of
 from gpuwatch.tui.start_screen import error_text
+from gpuwatch.tui.timeline_pane import TimelinePane
 from gpuwatch.tui.warp_pane import WarpPane
 
 
-class LiveScreen(FittedScreen[None]):
-    """`kernel` (mangled) and `probe` are what was asked for, None for the watch's own choice."""
+class LiveScreen(ChoosingScreen):
+    """All panes, each with the same View of the moment."""
 
     BINDINGS = bindings("live")
     DEFAULT_CSS = """
     LiveScreen #upper { height: 4fr; min-height: 7; }
     LiveScreen.low #upper { height: 10fr; }
-    LiveScreen #occupancy { width: 3fr; margin-right: 1; }
+    LiveScreen #occupancy, LiveScreen #timeline { width: 3fr; margin-right: 1; }
+    LiveScreen #timeline { display: none; }
     LiveScreen #histogram { width: 2fr; }
     LiveScreen #banner {
         display: none; height: auto; max-height: 40%; padding: 0 1; border-left: thick $error;
@@ -58,14 +56,11 @@ class LiveScreen(FittedScreen[None]):
     """
 
     def __init__(self, kernel: str | None, probe: str | None) -> None:
-        super().__init__()
-        self._kernel, self._probe = kernel, probe
-        self._frame: Frame | None = None
+        super().__init__(kernel, probe)
         self._table: RecordTable | None = None
         self._newest: Frame | None = None
         self._baseline: Baseline | None = None
-        self._paused = False
-        self._error: UserError | Status | None = None
+        self._error: UserError | None = None
         self._tick = 0
         self._shown: tuple[object, ...] = ()
         self._content = Content()
@@ -79,6 +74,7 @@ class LiveScreen(FittedScreen[None]):
             yield Static(id="banner-text")
         with Horizontal(id="upper"):
             yield OccupancyPane(self.glyphs, "occupancy")
+            yield TimelinePane(self.glyphs, "timeline")
             yield HistogramPane(self.glyphs, "histogram")
         with Horizontal(id="lower"):
             yield WarpPane(self.glyphs, "warps")
@@ -153,25 +149,9 @@ class LiveScreen(FittedScreen[None]):
             return
         if self._frame is not None and frame.build != self._frame.build:
             self._baseline = Baseline.of(self._frame)
+            self._followed(frame)
         self._frame = frame
         self._table = with_delta(table_of(frame), self._baseline)
-
-    def _waiting(self) -> str:
-        """What was asked for and has not arrived yet, "" when nothing."""
-        frame = self._frame
-        if frame is None:
-            return ""
-        if self._kernel is not None and frame.mangled != self._kernel:
-            return f"switching to {self._kernel_name()}"
-        if self._probe is not None and frame.probe != self._probe:
-            return f"switching to {self._probe}"
-        return ""
-
-    def _kernel_name(self) -> str:
-        for kernel in self.gpuwatch.feed.kernels():
-            if kernel.mangled == self._kernel:
-                return kernel.demangled
-        return self._kernel or (self._frame.kernel if self._frame is not None else "")
 
     def _view(self, status: Status, waiting: bool, now: int) -> View:
         watch, frame = self.gpuwatch.feed, self._frame
@@ -208,71 +188,25 @@ class LiveScreen(FittedScreen[None]):
         warps.show(view)
         self.query_one(FilterBar).tell(warps.count_text)
         self.query_one(OccupancyPane).show(view)
+        self.query_one(TimelinePane).show(view)
         self.query_one(HistogramPane).show(view)
 
     def _show_banner(self, status: Status) -> None:
-        bad = status if status.state in ("failed", "stopped") else None
-        if bad is self._error or bad == self._error:
+        """Shows what is wrong: the worker's failure, or what a saved source lacks."""
+        bad = status.error
+        if bad is None and status.state in ("failed", "stopped"):
+            bad = UserError(status.detail or f"the worker has {status.state}")
+        if bad is self._error or (bad is not None and bad.render() == _words(self._error)):
             return
         self._error = bad
         self.set_class(bad is not None, "failed")
         if bad is not None:
-            error = bad.error or UserError(bad.detail or f"the worker has {bad.state}")
-            text = error_text(error, "ctrl+r restarts the worker, q quits")
-            self.query_one("#banner-text", Static).update(text)
+            closing = "ctrl+r restarts the worker, q quits"
+            if status.state == "running":
+                closing = "the former build runs on; saving the file compiles it again"
+            self.query_one("#banner-text", Static).update(error_text(bad, closing))
 
     # ---- keys
-
-    def action_probe(self, key: int) -> None:
-        for probe in self.gpuwatch.feed.probes():
-            if probe.key == key:
-                self._switch(probe=probe.name)
-
-    def _switch(
-        self, kernel: str | None = None, probe: str | None = None, launch: int | None = None
-    ) -> None:
-        self._kernel = kernel or self._kernel
-        self._probe = probe or self._probe
-        self._paused = False
-        self.gpuwatch.feed.select(kernel=kernel, probe=probe, launch=launch)
-        self.pull()
-
-    def action_pick_kernel(self) -> None:
-        kernels = self.gpuwatch.feed.kernels()
-        if not kernels:
-            self.notify("the kernels are not known yet")
-            return
-        chosen = self._kernel or (self._frame.mangled if self._frame is not None else "")
-        self.app.push_screen(KernelPicker(kernels, chosen), self._picked)
-
-    def _picked(self, option: str | None) -> None:
-        kernel, launch = split_choice(option)
-        choice = self._choice(kernel)
-        if choice is not None and choice.form is not None and not choice.ready:
-            self._ask(choice, choice.form)
-        elif kernel is not None:
-            self._switch(kernel=kernel, launch=launch)
-
-    def action_edit_launch(self) -> None:
-        """Opens the form of the kernel whose launch the user gives."""
-        choice = self._choice(self._kernel or (self._frame.mangled if self._frame else None))
-        if choice is None or choice.form is None:
-            self.notify("this launch is the program's own; --no-run lets you give it")
-            return
-        self._ask(choice, choice.form)
-
-    def _choice(self, kernel: str | None) -> KernelChoice | None:
-        known = self.gpuwatch.feed.kernels()
-        return next((one for one in known if one.mangled == kernel), None)
-
-    def _ask(self, choice: KernelChoice, form: LaunchForm) -> None:
-        def filled(form: LaunchForm | None) -> None:
-            if form is not None:
-                self._kernel, self._paused = choice.mangled, False
-                self.gpuwatch.feed.give(choice.mangled, form, self._probe)
-                self.pull()
-
-        self.app.push_screen(LaunchFormScreen(choice, form), filled)
 
     def action_pause(self) -> None:
         self._paused = not self._paused
@@ -310,6 +244,18 @@ class LiveScreen(FittedScreen[None]):
                 return
             self._wish = replace(self._wish, hidden=hidden, maximised=None)
             self._place()
+
+    def action_timeline(self) -> None:
+        """Swaps the timeline in for the occupancy, and back."""
+        focused = self.focused.id if self.focused is not None else None
+        wish = replace(self._wish, timeline=not self._wish.timeline)
+        one, other = ("occupancy", "timeline") if wish.timeline else ("timeline", "occupancy")
+        if wish.maximised == one:
+            wish = replace(wish, maximised=other)
+        self._wish = replace(wish, hidden=wish.hidden - {other})
+        self._place()
+        if focused == one:
+            self.query_one(f"#{other}").focus()
 
     def action_unhide(self) -> None:
         """Brings all hidden panes back."""
@@ -378,3 +324,7 @@ class LiveScreen(FittedScreen[None]):
 
     def on_footer_pressed(self, message: Footer.Pressed) -> None:
         self.gpuwatch.press(message.action)
+
+
+def _words(error: UserError | None) -> str:
+    return "" if error is None else error.render()

@@ -65,7 +65,7 @@ def _apart(
 def _ended_at_once(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each warp, how many warps of its own start, itself and later ones, took no time:
     they ended by that start, but not before the warp came."""
-    zero = (end == start).astype(np.int64)
+    zero: NDArray[np.int64] = (end == start).astype(np.int64)
     if not zero.any():
         return zero
     through = np.cumsum(zero)

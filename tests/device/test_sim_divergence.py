@@ -268,7 +268,7 @@ def test_random_programs_whose_lanes_and_warps_take_turns(
 ) -> None:
     """As if a loop polled: lanes are hidden and warps suspended at any point."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "_polls", lambda _: True)
+        patch.setattr(blocks, "polling_headers", lambda program: range(len(program.blocks)))
         for module in (dispatch, frame):
             patch.setattr(module, "POLLING_QUANTUM", quantum)
         check(functions, main)

@@ -51,12 +51,13 @@ class Plan:
         return self._next - ARENA_BASE
 
 
-def place_variables(plan: Plan, module: Module) -> dict[str, Allocation]:
-    """Allocations of the module's global and constant variables, by name."""
+def place_variables(plan: Plan, module: Module, last: str) -> dict[str, Allocation]:
+    """Allocations of the module's global and constant variables, by name; that of `last` behind
+    all others."""
+    held = [variable for variable in module.variables if variable.space in ("global", "const")]
     return {
         variable.name: plan.take(variable.name, type_bytes(variable.type) * max(1, variable.count))
-        for variable in module.variables
-        if variable.space in ("global", "const")
+        for variable in sorted(held, key=lambda variable: variable.name == last)
     }
 
 

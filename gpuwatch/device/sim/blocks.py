@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from gpuwatch.device.sim.polling import polling_headers
 from gpuwatch.device.sim.program import (
     ALL_MEMBERS,
     BARRIER,
@@ -26,7 +27,6 @@ from gpuwatch.ptx.model import Instruction, Operand, Register
 _ENDS = frozenset(["bra", "brx", "ret", "exit", "trap", CALL, RETURN, BARRIER])
 _NEVER_ON = frozenset(["bra", "brx", "ret", "exit", "trap", CALL, RETURN])
 """Without a guard, control does not go on behind these."""
-POLLING_LOADS = frozenset(["volatile", "relaxed", "acquire", "mmio"])
 
 
 def cut(program: Program) -> None:
@@ -45,7 +45,7 @@ def cut(program: Program) -> None:
     ]
     program.entry = index[program.labels.get(entry_label(""), 0)]
     _find_live(program)
-    program.polls = _polls(program)
+    program.polling = polling_headers(program)
 
 
 def _meetings(code: Sequence[Instruction], leaders: Collection[int]) -> set[int]:
@@ -159,65 +159,3 @@ def _names(names: Sequence[str], mask: int) -> frozenset[str]:
         found.append(names[low.bit_length() - 1])
         mask ^= low
     return frozenset(found)
-
-
-def _polls(program: Program) -> bool:
-    """Whether a loop's end depends on an instruction in it that can see others' doings."""
-    used = {name for i in program.instructions for name in read(i)}
-    for k, block in enumerate(program.blocks):
-        for instruction in program.instructions[block.first : block.end]:
-            if _sees_others(instruction, used) and _decides(
-                program, instruction, _cycle(program, k)
-            ):
-                return True
-    return False
-
-
-def _sees_others(instruction: Instruction, used: set[str]) -> bool:
-    tokens = instruction.tokens
-    if tokens[0] == "ld":
-        return not POLLING_LOADS.isdisjoint(tokens)
-    if tokens[0] == "atom":
-        return not used.isdisjoint(written(instruction))
-    if tokens[0] == "mbarrier":
-        return "test_wait" in tokens or "try_wait" in tokens
-    return tokens[0] == "nanosleep"
-
-
-def _cycle(program: Program, start: int) -> set[int]:
-    """The blocks on paths from a block back to itself; none when there is no such path."""
-    following = [block.successors for block in program.blocks]
-    before: list[list[int]] = [[] for _ in range(len(following) + 1)]
-    for k, successors in enumerate(following):
-        for successor in successors:
-            before[successor].append(k)
-    return _reached(start, [*following, ()]) & _reached(start, before)
-
-
-def _reached(start: int, edges: Sequence[Sequence[int]]) -> set[int]:
-    """Blocks to which a path of one or more edges leads."""
-    seen: set[int] = set()
-    waiting = list(edges[start])
-    while waiting:
-        k = waiting.pop()
-        if k not in seen:
-            seen.add(k)
-            waiting += edges[k]
-    return seen
-
-
-def _decides(program: Program, source: Instruction, cycle: Collection[int]) -> bool:
-    """Whether what `source` gives reaches, through registers, a branch in the cycle."""
-    if not cycle or source.opcode == "nanosleep":
-        return bool(cycle)
-    tainted = set(written(source))
-    grows = True
-    while grows:
-        grows = False
-        for instruction in program.instructions:
-            results = written(instruction)
-            if not tainted.issuperset(results) and not tainted.isdisjoint(read(instruction)):
-                tainted.update(results)
-                grows = True
-    ends = (program.instructions[program.blocks[k].end - 1] for k in cycle)
-    return any(end.opcode in _ENDS and not tainted.isdisjoint(read(end)) for end in ends)

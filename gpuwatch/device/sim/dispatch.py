@@ -1,8 +1,9 @@
 """The dispatcher of a warp: which lanes go on where.
 
 Lanes with the smallest program counter go first, so that those behind catch up. Where loops may
-poll, no lanes may go on for ever: after some cycles they are hidden until all others have had
-their turn, and then the whole warp pauses so that other warps get theirs.
+poll, no lanes may go on for ever: after some cycles those that begin another round of such a loop
+are hidden until others have had their turn; when all are, the warp pauses so that other warps get
+theirs. Lanes elsewhere stay together, as behind a branch on hardware.
 """
 
 from __future__ import annotations
@@ -61,14 +62,21 @@ def _choose(e: Emitter, shown: str, counters: str) -> str:
 
 
 def _take_turns(e: Emitter, before: str, counters: str) -> None:
-    """Hides the lanes that ran last when their turn is over, and takes among the others."""
+    """Hides the lanes that ran last and poll again when their turn is over, and takes among the
+    others. When the turn of lanes that do not poll is over, those hidden are seen again."""
     ir = e.ir
     cycles, turn = ir.load("i64", "%cycles"), ir.load("i64", "%turn")
     over = ir.value(f"icmp sgt i64 {cycles}, {turn}")
-    last = ir.value(f"select i1 {over}, i32 {ir.bits_of(before)}, i32 0")
-    hidden = ir.value(f"or i32 {ir.load('i32', '%hidden')}, {last}")
+    again = ir.value(f"and i32 {ir.bits_of(before)}, {ir.bits_of(_at_polling(e, counters))}")
+    old = ir.load("i32", "%hidden")
+    some = ir.value(f"icmp ne i32 {again}, 0")
+    more = ir.value(f"or i32 {old}, {again}")
+    after = ir.value(f"select i1 {some}, i32 {more}, i32 0")
+    hidden = ir.value(f"select i1 {over}, i32 {after}, i32 {old}")
     next_turn = ir.value(f"add i64 {cycles}, {POLLING_QUANTUM}")
-    turn = ir.value(f"select i1 {over}, i64 {next_turn}, i64 {turn}")
+    ended = ir.value(f"icmp ne i32 {ir.value(f'or i32 {again}, {old}')}, 0")
+    ended = ir.value(f"and i1 {over}, {ended}")
+    turn = ir.value(f"select i1 {ended}, i64 {next_turn}, i64 {turn}")
     ir.store("i64", turn, "%turn")
     runnable = ir.compare("ult", "i32", counters, splat("i32", MEETING_PC))
     seen = ir.value(f"xor i32 {hidden}, -1")
@@ -86,3 +94,12 @@ def _take_turns(e: Emitter, before: str, counters: str) -> None:
     ir.label("all.hidden")
     some = ir.value(f"icmp ne i32 {ir.bits_of(runnable)}, 0")
     ir.branch(some, "pause", "halt")
+
+
+def _at_polling(e: Emitter, counters: str) -> str:
+    """Lanes that are where a round of a polling loop begins."""
+    found = splat("i1", 0)
+    for block in sorted(e.program.polling):
+        here = e.ir.compare("eq", "i32", counters, splat("i32", block))
+        found = e.ir.binary("or", "i1", found, here)
+    return found

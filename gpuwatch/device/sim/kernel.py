@@ -15,7 +15,6 @@ from gpuwatch import ptx
 from gpuwatch.device.base import KernelImage, RunResult
 from gpuwatch.device.sim.arena import Arena, Plan, fill_variables, place_variables
 from gpuwatch.device.sim.balance import Sample, balance
-from gpuwatch.device.sim.blocks import POLLING_LOADS
 from gpuwatch.device.sim.codegen import generate
 from gpuwatch.device.sim.compile import Code
 from gpuwatch.device.sim.console import Console
@@ -27,6 +26,7 @@ from gpuwatch.device.sim.frame import local_stride, warp_bytes
 from gpuwatch.device.sim.layout import TAG_COUNT, FaultKind, LaunchField, WarpField, WorkerField
 from gpuwatch.device.sim.linking import build_program, code_addresses
 from gpuwatch.device.sim.occupancy import resident_blocks, resident_warps
+from gpuwatch.device.sim.polling import POLLING_LOADS
 from gpuwatch.device.sim.profiles import Profile
 from gpuwatch.device.sim.program import Program, align_up, read
 from gpuwatch.device.sim.schedule import BlockScheduler, kernel_cycles
@@ -112,13 +112,13 @@ class SimKernel:
 
     def _place_memory(self, image: KernelImage, map_buffers: Sequence[int]) -> None:
         plan = Plan()
-        # Buffers first: their addresses, which memory may hold, must be those of the plain kernel.
+        # Memory may hold addresses of buffers and variables: those must be the plain kernel's.
         buffers = self._launch.buffers
         self._buffers = [plan.take(f"buffer {k}", b.nbytes) for k, b in enumerate(buffers)]
-        self._variables = place_variables(plan, self._module)
+        self._pointers = image.pointer_variable
+        self._variables = place_variables(plan, self._module, self._pointers)
         self._maps = [plan.take(f"map {k}", size) for k, size in enumerate(map_buffers)]
         self._grid_state = plan.take("the grid barrier", 64) if self._launch.cooperative else None
-        self._pointers = image.pointer_variable
         self._arena = Arena(plan)
         self._parameters = aligned(
             max(8, self._program.parameter_bytes, len(self._launch.parameters))

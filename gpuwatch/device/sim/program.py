@@ -94,8 +94,13 @@ class Program:
     """The block that the kernel begins with; those of functions come before it."""
     always_live: set[str] = field(default_factory=set)
     """Registers that no instruction names but whose values must last."""
-    polls: bool = False
-    """Whether a loop may wait for what another lane, warp or block does."""
+    polling: frozenset[int] = frozenset()
+    """Blocks that loops begin with which may wait for what another lane, warp or block does."""
+
+    @property
+    def polls(self) -> bool:
+        """Whether a loop may wait for what another lane, warp or block does."""
+        return bool(self.polling)
 
     def block_at(self, label: str) -> int:
         """The block that begins at a label, `len(blocks)` at the end."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 UPPER = ("occupancy", "timeline", "histogram")
-LOWER = ("warps", "maps")
+BELOW = ("source", "log")
+"""Panes that take the place of all lower ones when they are asked for."""
+LOWER = ("warps", "maps", *BELOW)
 PANES = UPPER + LOWER
 
 LOW = 30
@@ -16,11 +18,13 @@ NARROW = 110
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the user asked for. `timeline` swaps it in for the occupancy."""
+    """What the user asked for. `timeline` swaps it in for the occupancy, `below` is one of
+    `BELOW` or "" for the usual panes."""
 
     maximised: str | None = None
     hidden: frozenset[str] = frozenset()
     timeline: bool = False
+    below: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ def available(content: Content, wish: Wish) -> frozenset[str]:
         found |= {"histogram", "warps"}
     if content.maps:
         found.add("maps")
+    if wish.below:
+        found = found - {"warps", "maps"} | {wish.below}
     return frozenset(found)
 
 

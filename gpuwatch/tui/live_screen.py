@@ -20,10 +20,12 @@ from gpuwatch.tui.filter_bar import FilterBar
 from gpuwatch.tui.histogram_pane import HistogramPane
 from gpuwatch.tui.keymap import bindings
 from gpuwatch.tui.layout import Content, Wish
+from gpuwatch.tui.log_pane import LogPane
 from gpuwatch.tui.maps_pane import MapsPane, shown_maps
 from gpuwatch.tui.occupancy_pane import OccupancyPane
 from gpuwatch.tui.pane import Narrow, View
 from gpuwatch.tui.record_table import RecordTable, table_of
+from gpuwatch.tui.source_pane import SourcePane
 from gpuwatch.tui.start_screen import error_text
 from gpuwatch.tui.timeline_pane import TimelinePane
 from gpuwatch.tui.warp_pane import WarpPane
@@ -37,7 +39,7 @@ class LiveScreen(ChoosingScreen):
     LiveScreen #upper { height: 4fr; min-height: 7; }
     LiveScreen.low #upper { height: 10fr; }
     LiveScreen #occupancy, LiveScreen #timeline { width: 3fr; margin-right: 1; }
-    LiveScreen #timeline { display: none; }
+    LiveScreen #timeline, LiveScreen #source, LiveScreen #log { display: none; }
     LiveScreen #histogram { width: 2fr; }
     LiveScreen #banner {
         display: none; height: auto; max-height: 40%; padding: 0 1; border-left: thick $error;
@@ -79,6 +81,8 @@ class LiveScreen(ChoosingScreen):
         with Horizontal(id="lower"):
             yield WarpPane(self.glyphs, "warps")
             yield MapsPane(self.glyphs, "maps")
+            yield SourcePane(self.glyphs, "source")
+            yield LogPane(self.glyphs, "log")
         yield FilterBar(self.glyphs, "filter")
         yield StatusLine(self.glyphs)
         yield Footer(self.glyphs, "live")
@@ -128,7 +132,7 @@ class LiveScreen(ChoosingScreen):
         now = newest.launches if newest is not None else 0
         state = (
             self._frame, self._baseline, status, waiting, self._paused, now, warps.warp,
-            warps.filter_text,
+            warps.filter_text, watch.listing(), len(watch.log()),
         )  # fmt: skip
         if state != self._shown:
             self._shown = state
@@ -171,6 +175,8 @@ class LiveScreen(ChoosingScreen):
             filter=warps.filter_text,
             tick=self._tick,
             baseline=self._baseline,
+            listing=watch.listing(),
+            log=watch.log(),
         )
 
     def _show(self, view: View) -> None:
@@ -189,6 +195,9 @@ class LiveScreen(ChoosingScreen):
         self.query_one(FilterBar).tell(warps.count_text)
         self.query_one(OccupancyPane).show(view)
         self.query_one(TimelinePane).show(view)
+        for pane in (self.query_one(SourcePane), self.query_one(LogPane)):
+            if pane.display:
+                pane.show(view)
         self.query_one(HistogramPane).show(view)
 
     def _show_banner(self, status: Status) -> None:
@@ -244,6 +253,16 @@ class LiveScreen(ChoosingScreen):
                 return
             self._wish = replace(self._wish, hidden=hidden, maximised=None)
             self._place()
+
+    def action_below(self, pane: str) -> None:
+        """Swaps the source or the log in for the table, and back."""
+        below = "" if self._wish.below == pane else pane
+        hidden = self._wish.hidden - {pane}
+        self._wish = replace(self._wish, below=below, hidden=hidden, maximised=None)
+        self._place()
+        self.query_one(f"#{below or 'warps'}").focus()
+        self._shown = ()
+        self.pull()
 
     def action_timeline(self) -> None:
         """Swaps the timeline in for the occupancy, and back."""

@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from gpuwatch.engine.frame import Frame, ProbeChoice, Status
+from gpuwatch.engine.frame import Frame, Listing, LogEntry, ProbeChoice, Status
 from gpuwatch.tui.comparison import Baseline
 from gpuwatch.tui.glyphs import UNICODE, Glyphs
 from gpuwatch.tui.paint import Span, greyed, roomiest, spread_out, strip_of
@@ -43,6 +43,8 @@ class View:
     tick: int = 0
     baseline: Baseline | None = None
     """What the present is compared with."""
+    listing: Listing | None = None
+    log: Sequence[LogEntry] = ()
 
     def selected_value(self, column: str) -> float | None:
         """The selected row's value, None without a selection or such a column."""

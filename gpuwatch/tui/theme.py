@@ -46,6 +46,7 @@ CURSOR = Style(color="#ffffff", bgcolor="#2b4a70", bold=True)
 CHOSEN = Style(color=BACKGROUND, bgcolor=BLUE, bold=True)
 TAG = Style(color=BACKGROUND, bgcolor="#b9c4d0", bold=True)
 ALARM = Style(color="#ffffff", bgcolor="#b3261e", bold=True)
+WOVEN = Style(color=ORANGE)
 FASTER = CHOSEN
 SLOWER = Style(color=BACKGROUND, bgcolor=ORANGE, bold=True)
 FORMER = Style(color="#5b6979")

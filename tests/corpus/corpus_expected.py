@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 EXPECTED: dict[str, str] = {
-    "calls/many_arguments": "cannot execute",
     "clusters/neighbour": "cannot execute",
-    "exits/exit_in_function": "cannot execute",
     "textures/fetched": "cannot execute",
     "textures/surface_written": "cannot execute",
 }

@@ -291,13 +291,9 @@ class Lowering:
             return instruction
         if symbol.name not in self._program.registers:
             return self._as_local(instruction, space)
-        register, tokens = Register(symbol.name), instruction.tokens
-        other = instruction.operands[tokens[0] == "st"]
-        whole = TYPE_BITS.get(tokens[-1]) == TYPE_BITS[self._program.registers[symbol.name]]
-        if isinstance(other, Vector) or not whole:
+        if any(isinstance(operand, Vector) for operand in instruction.operands):
             return instruction
-        operands = (other, register) if tokens[0] == "ld" else (register, other)
-        return replace(instruction, tokens=("mov", tokens[-1]), operands=operands)
+        return _of_register(instruction, symbol.name, self._program.registers[symbol.name])
 
     @staticmethod
     def _as_local(instruction: Instruction, space: str) -> Instruction:
@@ -311,3 +307,26 @@ class Lowering:
         self._program.instructions.append(
             Instruction(origin.start, origin.end, guard, tokens, operands, origin.line, origin.file)
         )
+
+
+def _of_register(instruction: Instruction, name: str, held: str) -> Instruction:
+    """A load from or a store to a parameter that is a register of type `held`: all of it, or some
+    of its bytes."""
+    tokens, register = instruction.tokens, Register(name)
+    loads = tokens[0] == "ld"
+    place, other = instruction.operands if not loads else reversed(instruction.operands)
+    assert isinstance(place, Address)
+    bits, held_bits = TYPE_BITS[tokens[-1]], TYPE_BITS[held]
+    operands: tuple[Operand, ...] = (other, register) if loads else (register, other)
+    if bits > held_bits:
+        return instruction
+    if bits == held_bits:
+        return replace(instruction, tokens=("mov", tokens[-1]), operands=operands)
+    first, count = (Immediate(str(n), n) for n in (8 * place.offset, bits))
+    wide = max(held_bits, 32)
+    if loads:
+        kind = "s" if tokens[-1].startswith("s") else "u"
+        new, operands = ("bfe", f"{kind}{wide}"), (other, register, first, count)
+    else:
+        new, operands = ("bfi", f"b{wide}"), (register, other, register, first, count)
+    return replace(instruction, tokens=new, operands=operands)

@@ -97,7 +97,11 @@ def open_result(path: Path) -> Result:
     for number, section in enumerate(sections):
         if not end <= section.offset <= len(memory):
             place = HEADER.size + SECTION.size * number + 8
-            raise wrong(path, f"byte {place}: map {number} would begin at byte {section.offset:,}")
+            raise wrong(
+                path,
+                f"byte {place}: map {number} would begin at byte {section.offset:,}, "
+                f"the file has {len(memory):,}",
+            )
     entries, facts = _extension(path, memory, end, sections)
     return Result(path, grid, block, shared, sections, entries, facts, memory)
 

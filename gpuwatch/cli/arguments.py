@@ -20,6 +20,7 @@ commands:
   gpuwatch SOURCE SOURCE       the same with two to compare: o switches
   gpuwatch report SOURCE       the same without a screen; SOURCE may be a trace
   gpuwatch record SOURCE       launches written to a trace folder
+  gpuwatch compare A B         two sources or traces, figure by figure
   gpuwatch kernels SOURCE      the kernels of a file and how they are launched
   gpuwatch probes              the presets
   gpuwatch probes check FILE   whether a probe file keeps to the rules
@@ -141,6 +142,18 @@ def record_parser(command: str) -> argparse.ArgumentParser:
     return parser
 
 
+def compare_parser(command: str) -> argparse.ArgumentParser:
+    parser = source_parser(command)
+    add = parser.add_argument
+    add("after", metavar="AFTER", help="what to compare it with; either may be a trace")
+    add("--after-kernel", metavar="NAME", help="its kernel (default: as -k)")
+    add("-n", "--launches", type=_positive, default=9, help="of each source (default 9)")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--markdown", action="store_true", help="print Markdown")
+    return parser
+
+
 def _add_callback(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("analysis of the last recorded launch by a program")
     add = group.add_argument
@@ -171,7 +184,7 @@ def ptx_parser(command: str) -> argparse.ArgumentParser:
 def options_of(given: argparse.Namespace) -> Options:
     """Raises UserError for flags that cannot be split into words."""
     return Options(
-        source=_find_source(given.source),
+        source=find_source(given.source),
         device=given.device,
         kernel=given.kernel,
         probe=given.probe,
@@ -189,7 +202,7 @@ def options_of(given: argparse.Namespace) -> Options:
         plain_every=given.plain_every,
         max_rate=given.max_rate,
         map_limit=given.map_limit,
-        others=tuple(_find_source(name) for name in getattr(given, "others", ())),
+        others=tuple(find_source(name) for name in getattr(given, "others", ())),
     )
 
 
@@ -243,7 +256,7 @@ def _split_flags(text: str) -> tuple[str, ...]:
         ) from problem
 
 
-def _find_source(name: str) -> str:
+def find_source(name: str) -> str:
     """`name`, or the shipped kernel that it names from any folder."""
     if Path(name).exists():
         return name

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from gpuwatch.cli import arguments, kernels, probes, ptx, record, report
+from gpuwatch.cli import arguments, compare, kernels, probes, ptx, record, report
 from gpuwatch.cli.arguments import options_of, split_program
 from gpuwatch.doctor import doctor
 from gpuwatch.engine.client import WorkerClient
@@ -54,6 +54,7 @@ _COMMANDS: dict[str, _Command] = {
     "watch": (arguments.watch_parser, _watch),
     "report": (arguments.report_parser, report.run),
     "record": (arguments.record_parser, record.run),
+    "compare": (arguments.compare_parser, compare.run),
     "kernels": (arguments.listing_parser, kernels.run),
     "probes": (probes.parser, probes.run),
     "ptx": (arguments.ptx_parser, ptx.run),

@@ -50,6 +50,11 @@ class Times:
         self._times.clear()
 
     @property
+    def values(self) -> tuple[float, ...]:
+        """Those remembered, oldest first."""
+        return tuple(self._times)
+
+    @property
     def median(self) -> float:
         return statistics.median(self._times)
 

@@ -66,6 +66,11 @@ class ReplaySession:
         return self._trace.results[self._kernel.numbers[self.position]]
 
     @property
+    def kernel_seconds(self) -> float:
+        """Kernel time of the launch read last; 0 where the trace does not say."""
+        return self._last.kernel_seconds
+
+    @property
     def launches(self) -> int:
         """Launches read since the last selection, seek or reset."""
         return self._launches

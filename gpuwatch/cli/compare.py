@@ -1,0 +1,42 @@
+"""`gpuwatch compare`: two sources, two traces, or one of each."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from gpuwatch.cli.arguments import find_source, options_of
+from gpuwatch.cli.printed import KeptOutput
+from gpuwatch.cli.sessions import prepared_session
+from gpuwatch.engine import compare_text
+from gpuwatch.engine.compare import Run, comparison_of, run_of_source, run_of_trace
+from gpuwatch.engine.replay import ReplaySession
+from gpuwatch.trace import is_trace
+
+
+def run(given: argparse.Namespace) -> int:
+    second = given.after_kernel if given.after_kernel is not None else given.kernel
+    comparison = comparison_of(
+        _look(given, given.source, given.kernel), _look(given, given.after, second)
+    )
+    if given.json:
+        print(json.dumps(compare_text.as_json(comparison), indent=2))
+    elif given.markdown:
+        print(compare_text.as_markdown(comparison))
+    else:
+        compare_text.render(comparison, Console(highlight=False, soft_wrap=True))
+    return 0
+
+
+def _look(given: argparse.Namespace, name: str, kernel: str) -> Run:
+    if is_trace(Path(name)):
+        session = ReplaySession(Path(name), kernel)
+        session.prepare()
+        return run_of_trace(session)
+    options = replace(options_of(given), source=find_source(name), kernel=kernel)
+    with KeptOutput(), prepared_session(options, given.launches) as (session_, told):
+        return run_of_source(session_, given.launches, told)

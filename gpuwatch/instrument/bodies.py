@@ -36,6 +36,10 @@ ENTRY_EXITS = frozenset({"ret", "exit"})
 """Opcodes at which threads end in a kernel."""
 FUNCTION_EXITS = frozenset({"exit"})
 """Opcodes at which they end in a function that it calls."""
+_PARTING = frozenset({"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier"})
+"""Opcodes behind which other lanes may run together than in front."""
+_FLUSH = "\0flush\0"
+"""Stands for the code that adds up what was kept in registers."""
 _ENDS = frozenset({"ret", "exit", "bra", "trap", "brx"})
 
 
@@ -50,6 +54,7 @@ class Body:
         temporaries: Temporaries,
         sites: Sites,
         file: int,
+        strides: Mapping[str, int | None] | None = None,
     ) -> None:
         self._module = module
         self._function = function
@@ -62,6 +67,7 @@ class Body:
         self._line = 1
         self._counted = 0
         self._file = file
+        self._strides = strides or {}
         self._source = SourceLines(file)
         self.first = next((s for s in self._statements if not isinstance(s, _LEADING)), None)
 
@@ -71,7 +77,7 @@ class Body:
         opcode = ".".join(instruction.tokens) if instruction else ""
         where = self._where(statement)
         number = self._sites.add(probe, opcode, where)
-        return Scene(self._shared, probe, number, line=where.line)
+        return Scene(self._shared, probe, number, number, line=where.line)
 
     def weave(
         self,
@@ -85,8 +91,10 @@ class Body:
         at each of the opcodes `exiting`; with `falls` at the body's end too."""
         stops = _stops(found)
         declared = Declared()
-        reader = SubjectReader(declared)
-        exiting = exiting if ending else frozenset()
+        reader = SubjectReader(declared, self._strides)
+        self._sites.leave_block()
+        gathers = falls and self._sites.gathering is not None
+        exiting = exiting if ending or gathers else frozenset()
         for index, statement in enumerate(self._statements):
             leaves = False
             if type(statement) is Instruction:
@@ -95,13 +103,29 @@ class Body:
                 self._source.see(statement)
             elif type(statement) in _SEEN:
                 declared.see(statement)
+            elif type(statement) is Label:
+                self._sites.leave_block()
             if leaves or index in stops:
-                self._at(statement, stops.get(index), reader, ending if leaves else ())
-        last = len(self._statements)
-        if last in stops:
-            self._at(None, stops[last], reader, ())
-        if falls and ending and _falls_through(self._statements):
-            self._at(None, None, reader, ending)
+                self._at(statement, stops.get(index), reader, ending, leaves, index)
+            if type(statement) is Instruction and statement.tokens[0] in _PARTING:
+                self._sites.leave_block()
+        self._weave_end(stops.get(len(self._statements)), reader, ending, falls, gathers)
+
+    def _weave_end(
+        self,
+        stop: Stop | None,
+        reader: SubjectReader,
+        ending: Sequence[Probe],
+        falls: bool,
+        gathers: bool,
+    ) -> None:
+        """The body's end, and what can be told only when all of it was seen."""
+        if stop:
+            self._at(None, stop, reader, ending, leaves=False)
+        if falls and (ending or gathers) and _falls_through(self._statements):
+            self._at(None, None, reader, ending, leaves=True)
+        if gathers:
+            self._flush()
 
     def insert(self, edits: Edits, opening: Sequence[str]) -> None:
         """Puts it all into the text, with `opening` in front of the first statement."""
@@ -128,6 +152,8 @@ class Body:
         stop: Stop | None,
         reader: SubjectReader,
         ending: Sequence[Probe],
+        leaves: bool,
+        index: int = -1,
     ) -> None:
         """In front: the stop's probes, then the thread's end. Behind: the lanes that stay, then
         the stop's probes."""
@@ -136,9 +162,10 @@ class Body:
         before = after = ""
         if stop:
             where = self._where(statement)
-            before, after = self._sites.weave(stop, reader, instruction, where)
+            own = -1 if self._name else index
+            before, after = self._sites.weave(stop, reader, instruction, where, own)
         self._blocks.append((offset, False, before))
-        if ending:
+        if leaves:
             leaving, staying = self._leave(instruction, ending)
             self._blocks.append((offset, False, leaving))
             if statement:
@@ -152,12 +179,27 @@ class Body:
         scenes = [self.scene(probe, instruction) for probe in ending if probe.body]
         scenes += [Scene(self._shared, probe, "") for probe in ending if not probe.body]
         if guard is None:
-            exits.leave(code, scenes, self._shared.buffers.departed)
+            self._end(code, scenes)
             return fold("\n".join(code.lines), self._shared.known), ""
         stay = self._shared.names.label()
         code.emit(f"@{'' if guard.negated else '!'}{guard.register} bra \t{stay}")
-        exits.leave(code, scenes, self._shared.buffers.departed)
+        self._end(code, scenes)
         return fold("\n".join(code.lines), self._shared.known), f"{stay}:"
+
+    def _end(self, code: Code, scenes: Sequence[Scene]) -> None:
+        if self._name == "" and self._sites.gathering is not None:
+            code.lines.append(_FLUSH)
+        exits.leave(code, scenes, self._shared.buffers.departed)
+
+    def _flush(self) -> None:
+        """Puts in what adds up the sums that were kept in registers, now that all are known."""
+        assert self._sites.gathering
+        for number, (offset, behind, block) in enumerate(self._blocks):
+            if _FLUSH in block:
+                code = self.code()
+                self._sites.gathering.flush(code)
+                text = fold("\n".join(code.lines), self._shared.known)
+                self._blocks[number] = offset, behind, block.replace(_FLUSH, text)
 
     def _where(self, statement: Statement | None) -> Where:
         line = self._line_of(statement.start if statement else self._function.body_end)

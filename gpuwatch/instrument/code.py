@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -22,8 +22,15 @@ CLASS = {
 DECLARED = {"r": "b32", "d": "b64", "f": "f32", "p": "pred", "h": "b16"}
 
 
-OF_LANES = frozenset({"active lanes", "leads"})
+OF_LANES = frozenset({"active lanes", "leads", "lane step", "lanes here"})
 """Keys of memo that hold only while no lane has branched off."""
+KEPT = {
+    "active lanes": "u32",
+    "leads": "pred",
+    "lane step": "u32",
+}
+"""Keys of memo, with their types, that hold throughout a basic block, so that places in it share
+them in registers of their own."""
 
 
 @dataclass(slots=True)
@@ -33,6 +40,8 @@ class Temporaries:
     prefix: str
     used: dict[str, int] = field(default_factory=dict)
     widest: dict[str, int] = field(default_factory=dict)
+    keeping: dict[str, str] = field(default_factory=dict)
+    """Registers of KEPT that are used, with their types."""
 
     def new(self, type_: str) -> str:
         """A register of a scalar type that nothing else at this place uses."""
@@ -41,6 +50,12 @@ class Temporaries:
         self.used[letter] = number + 1
         self.widest[letter] = max(self.widest.get(letter, 0), number + 1)
         return f"{self.prefix}{letter}{number}"
+
+    def kept(self, key: str, type_: str) -> str:
+        """The register of a key of KEPT."""
+        name = f"{self.prefix}k{list(KEPT).index(key)}"
+        self.keeping[name] = type_
+        return name
 
     def restart(self) -> None:
         """Begin a new place: temporaries do not live from one place to the next."""
@@ -51,7 +66,7 @@ class Temporaries:
         return [
             f"\t.reg .{DECLARED[letter]} \t{self.prefix}{letter}<{count}>;"
             for letter, count in sorted(self.widest.items())
-        ]
+        ] + [f"\t.reg .{DECLARED[CLASS[type_]]} \t{name};" for name, type_ in self.keeping.items()]
 
 
 class Code:
@@ -62,11 +77,18 @@ class Code:
     together, and leaves none behind.
     """
 
-    def __init__(self, names: Names, temporaries: Temporaries) -> None:
+    def __init__(
+        self, names: Names, temporaries: Temporaries, kept: Collection[str] | None = None
+    ) -> None:
+        """`kept` are the keys of KEPT that are known from earlier places of the block; None where
+        the place shares nothing with others."""
         self.lines: list[str] = []
+        self._keeps = kept is not None
+        self.kept = frozenset(kept or ())
         self.memo: dict[str, str] = {}
         self.names = names
         self.temporaries = temporaries
+        self.memo.update((key, self._kept_in(key)) for key in self.kept)
 
     def emit(self, instruction: str) -> None:
         """Add one instruction, given without its semicolon."""
@@ -81,8 +103,18 @@ class Code:
     def once(self, key: str, type_: str, instruction: str, *operands: str) -> str:
         """Like `compute`, but a second call with the same key gives the first one's register."""
         if key not in self.memo:
-            self.memo[key] = self.compute(type_, instruction, *operands)
+            self.memo[key] = self.compute(type_, instruction, *operands, into=self.keep(key))
         return self.memo[key]
+
+    def keep(self, key: str) -> str | None:
+        """The register in which to compute what `key` of memo stands for; None for a temporary."""
+        if not self._keeps or key not in KEPT:
+            return None
+        self.kept |= {key}
+        return self._kept_in(key)
+
+    def _kept_in(self, key: str) -> str:
+        return self.temporaries.kept(key, KEPT[key])
 
     def label(self, name: str) -> None:
         self.lines.append(f"{name}:")
@@ -90,10 +122,11 @@ class Code:
     @contextmanager
     def region(self) -> Iterator[None]:
         """What is computed inside is not known to be computed outside."""
-        outer = self.memo
+        outer, keeps = self.memo, self._keeps
         self.memo = {key: value for key, value in outer.items() if key not in OF_LANES}
+        self._keeps = False
         yield
-        self.memo = outer
+        self.memo, self._keeps = outer, keeps
 
     @contextmanager
     def skipped_unless(self, guard: str) -> Iterator[None]:

@@ -94,5 +94,7 @@ def leads(code: Code) -> str:
         mask = active(code)
         lower = code.compute("u32", "mov.u32", "%lanemask_lt")
         others = code.compute("u32", "and.b32", lower, mask)
-        code.memo["leads"] = code.compute("pred", "setp.eq.u32", others, "0")
+        code.memo["leads"] = code.compute(
+            "pred", "setp.eq.u32", others, "0", into=code.keep("leads")
+        )
     return code.memo["leads"]

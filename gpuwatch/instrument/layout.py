@@ -80,7 +80,9 @@ class Shape:
         if map_.level in per_block:
             sampled = -(-blocks // map_.sample) if map_.thinned else blocks
             return sampled * per_block[map_.level]
-        return {"sm": self.sm_count, "site": self.sites, "kernel": 1}[map_.level]
+        return {"sm": self.sm_count, "site": self.sites, "line": self.sites, "kernel": 1}[
+            map_.level
+        ]
 
 
 _DIVISORS: dict[Level, int] = {"thread": 1, "warp": WARP}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from gpuwatch.errors import Location, UserError
-from gpuwatch.instrument import indices, operators, saves, slots, text
+from gpuwatch.instrument import gather, indices, operators, saves, slots, text
 from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.helpers import helper
 from gpuwatch.instrument.scene import Scene
@@ -83,7 +83,7 @@ def _act(code: Code, scene: Scene, actions: Sequence[Action]) -> None:
             case If():
                 _branch(code, scene, action)
             case Save():
-                _save(code, scene, action, prepare(code, scene, action))
+                _save_here(code, scene, action)
             case Ptx():
                 text.substitute(code, scene, action)
 
@@ -115,9 +115,12 @@ def prepare(code: Code, scene: Scene, action: Save) -> list[str]:
             hint="save one value for each field, in the order of the fields",
             at=action.at,
         )
+    return saves.operands(code, map_, _values(code, scene, action))
+
+
+def _values(code: Code, scene: Scene, action: Save) -> list[Value]:
     with _placed(action.at):
-        values = [evaluate(code, scene, value) for value in action.values]
-    return saves.operands(code, map_, values)
+        return [evaluate(code, scene, value) for value in action.values]
 
 
 def save(code: Code, scene: Scene, action: Save, fields: Sequence[str]) -> None:
@@ -125,6 +128,23 @@ def save(code: Code, scene: Scene, action: Save, fields: Sequence[str]) -> None:
     the lowest active lane does."""
     with _sampled(code, scene):
         _save(code, scene, action, fields)
+
+
+def _save_here(code: Code, scene: Scene, action: Save) -> None:
+    """A save at an instruction: into registers, by one lane for all, or by each at once."""
+    number, map_ = _map_of(scene, action)
+    sums = scene.sums.get(map_.name)
+    if sums:
+        values = _values(code, scene, action)
+        if scene.probe.level == "thread":
+            gather.accumulate(code, sums, values)
+            return
+        with code.skipped_unless(indices.leads(code)):
+            gather.accumulate(code, sums, values)
+    elif gather.saves_together(scene, map_, action.values):
+        gather.save_together(code, scene, map_, number, _values(code, scene, action))
+    else:
+        _save(code, scene, action, prepare(code, scene, action))
 
 
 def _save(code: Code, scene: Scene, action: Save, fields: Sequence[str]) -> None:

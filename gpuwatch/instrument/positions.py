@@ -5,6 +5,9 @@ the token `global` behind it, so `ld.volatile.global.v4.f32` too; `shared` is al
 `shared::cta`. Bookkeeping of asynchronous copies (`cp.async.commit_group`, `cp.async.wait_all`)
 counts only where the position names it.
 
+`basic_block` is the first instruction of each basic block, `branch` each conditional branch, for
+all lanes that come to it.
+
 A line is all code that the compiler gives that line of the main source file (the file of the
 kernel's first `.loc`), code inlined into it included. A run of it ends where other lines' code
 begins, at a label and behind a branch. A probe before the line runs as control enters a run, one
@@ -19,7 +22,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gpuwatch.instrument.source_lines import SourceLines
-from gpuwatch.ptx import isa
+from gpuwatch.probe.language import BLOCKS, BRANCHES
+from gpuwatch.ptx import isa, loops
 from gpuwatch.ptx.model import Directive, Function, Instruction, Label, Loc, Statement
 
 KERNEL = "kernel"
@@ -74,6 +78,10 @@ def find(position: str, before: bool, function: Function, file: int) -> Found:
     body = function.body or []
     if label := label_of(position):
         return Found([Place(index) for index in _behind_labels(body, label)])
+    if position == BLOCKS:
+        return Found([Place(index) for index in loops.block_starts(body)])
+    if position == BRANCHES:
+        return Found([Place(index, about=True) for index in _conditional(body)])
     if line := line_of(position):
         return Found([_edge(body, run, before) for run in _runs(body, line, file)])
     hits = Matches(position)
@@ -136,6 +144,12 @@ def _instruction(body: Sequence[Statement], index: int) -> Instruction:
     one = body[index]
     assert isinstance(one, Instruction)
     return one
+
+
+def _conditional(body: Sequence[Statement]) -> Iterator[int]:
+    for index, one in enumerate(body):
+        if type(one) is Instruction and one.guard is not None and one.tokens[0] == "bra":
+            yield index
 
 
 def _behind_labels(body: Sequence[Statement], name: str) -> Iterator[int]:

@@ -78,13 +78,13 @@ def _save(
     once: bool,
 ) -> None:
     shared = scene.shared
-    count = _indexed(code, buffer_address(code, shared, 2 * number + 1), slot, COUNT_BYTES)
+    count = indexed(code, buffer_address(code, shared, 2 * number + 1), slot, COUNT_BYTES)
     records = buffer_address(code, shared, 2 * number)
     if map_.dynamic:
         offsets = buffer_address(code, shared, scene.shared.buffers.offsets[number])
-        _append(code, map_, fields, count, records, _indexed(code, offsets, slot, OFFSET_BYTES))
+        _append(code, map_, fields, count, records, indexed(code, offsets, slot, OFFSET_BYTES))
         return
-    base = _indexed(code, records, slot, map_.slot_bytes)
+    base = indexed(code, records, slot, map_.slot_bytes)
     if map_.type == "array" and not once:
         index = _count(code, count)
         room = code.compute("pred", "setp.lt.u32", index, str(map_.cap))
@@ -112,7 +112,7 @@ def _append(
     position = code.compute("u64", "add.u64", first, wide)
     room = code.compute("pred", "setp.lt.u64", position, end)
     with code.skipped_unless(room):
-        _store(code, map_, fields, _indexed(code, records, position, map_.size))
+        _store(code, map_, fields, indexed(code, records, position, map_.size))
 
 
 def _count(code: Code, count: str) -> str:
@@ -124,7 +124,7 @@ def _count(code: Code, count: str) -> str:
     return index
 
 
-def _indexed(code: Code, base: str, index: str, size: int) -> str:
+def indexed(code: Code, base: str, index: str, size: int) -> str:
     """u64: base + index * size."""
     if index == "0":
         return base

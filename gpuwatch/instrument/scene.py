@@ -14,6 +14,23 @@ from gpuwatch.probe.model import Map, Probe, Program
 
 
 @dataclass(slots=True)
+class Sums:
+    """Registers for the saves of one probe to one slot of a map; `slot` is the number of the site
+    that stands for it, "" where the map's slots are not of sites."""
+
+    stem: str
+    probe: Probe
+    number: int
+    map: Map
+    types: tuple[str, ...]
+    slot: str = ""
+
+    def registers(self) -> list[tuple[str, str]]:
+        """Name and type, u32 or u64, of the register of each field."""
+        return [(f"{self.stem}_{place}", type_) for place, type_ in enumerate(self.types)]
+
+
+@dataclass(slots=True)
 class Shared:
     """What all places of one weaving have in common."""
 
@@ -35,6 +52,8 @@ class Shared:
     """The type that such a declaration names."""
     known: Mapping[str, str] = field(default_factory=dict)
     """Special registers that the launch is known to hold one value in."""
+    has_redux: bool = False
+    """Whether the target adds up over lanes in one instruction (sm_80 and later)."""
     pointer_space: str = "global"
     """State space of the pointer variable."""
     sampled: dict[tuple[int, str], str] = field(default_factory=dict)
@@ -58,11 +77,16 @@ class Scene:
     probe: Probe
     site: str
     """The site's number, as an operand."""
+    line_slot: str = ""
+    """The number of the first site of the probe that has the same source line, as an operand; ""
+    where that is the site itself."""
     subject: Subject | None = None
     """The instruction that the probe is about; None at positions that are about none."""
     line: int = 0
     """Line of the PTX text that the place is at, for messages."""
     earlier: Code | None = None
     """Of a probe behind an instruction: code in front of it, to keep what it overwrites."""
+    sums: dict[str, Sums] = field(default_factory=dict)
+    """Registers that what is saved to a map is added to, by map, where it is not saved at once."""
     alone: bool = False
     """Whether a single lane runs the code, so that a save needs no choice of lane."""

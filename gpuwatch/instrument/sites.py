@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from gpuwatch.instrument import helpers, lower
 from gpuwatch.instrument.code import Code, Temporaries
 from gpuwatch.instrument.exposure import helpers_of
+from gpuwatch.instrument.gather import Gathering
 from gpuwatch.instrument.known import fold
 from gpuwatch.instrument.model import Site
-from gpuwatch.instrument.scene import Scene, Shared
+from gpuwatch.instrument.scene import Scene, Shared, Sums
 from gpuwatch.instrument.subject import HELPERS, Subject
 from gpuwatch.instrument.subject_reader import SubjectReader
+from gpuwatch.probe.language import BRANCHES
 from gpuwatch.probe.model import Probe
 from gpuwatch.ptx.model import Instruction
 
@@ -53,6 +55,9 @@ class Sites:
         self._probes = shared.program.probes
         self._needed = [HELPERS.intersection(helpers_of(probe.body)) for probe in self._probes]
         self._stencils: dict[tuple[object, ...], _Stencil] = {}
+        self._first_of_line: dict[tuple[str, str, int], str] = {}
+        self._kept: frozenset[str] = frozenset()
+        self.gathering: Gathering | None = None
         self.all: list[Site] = []
 
     def add(self, probe: Probe, opcode: str, where: Where) -> str:
@@ -64,32 +69,64 @@ class Sites:
         )  # fmt: skip
         return str(number)
 
+    def leave_block(self) -> None:
+        """What places have found out of the lanes that are together holds no longer."""
+        self._kept = frozenset()
+
     def weave(
-        self, stop: Stop, reader: SubjectReader, instruction: Instruction | None, where: Where
+        self,
+        stop: Stop,
+        reader: SubjectReader,
+        instruction: Instruction | None,
+        where: Where,
+        index: int = -1,
     ) -> tuple[str, str]:
-        """The code to put in front of a statement and behind it."""
+        """The code to put in front of a statement, of that number in the kernel, and behind it."""
         numbers = [*stop.before, *stop.after]
         needed = frozenset[str]().union(*[self._needed[n] for n, about in numbers if about])
         subject = reader.read(instruction, needed, bool(stop.after)) if instruction else None
-        key = (tuple(stop.before), tuple(stop.after), subject.key() if subject else None)
-        stencil = self._stencils.get(key)
-        if stencil is None:
-            stencil = self._stencils[key] = self._lower(stop, subject, where.line)
         texts = subject.texts() if subject else {}
         opcode = subject.opcode if subject else ""
+        sums = []
         for place, (number, _) in enumerate(numbers):
-            texts[f"site{place}"] = self.add(self._probes[number], opcode, where)
+            probe = self._probes[number]
+            site = texts[f"site{place}"] = self.add(probe, opcode, where)
+            line = texts[f"line{place}"] = self._line_slot(probe, where, site)
+            gathered = self.gathering.at(number, index, site, line) if self.gathering else {}
+            texts |= {f"sums{place}_{one.number}": one.stem for one in gathered.values()}
+            sums.append({
+                name: replace(one, stem=_HOLE % f"sums{place}_{one.number}", slot="")
+                for name, one in gathered.items()
+            })  # fmt: skip
+        key = (
+            tuple(stop.before), tuple(stop.after), subject.key() if subject else None,
+            self._kept, tuple(map(tuple, sums)),
+        )  # fmt: skip
+        stencil = self._stencils.get(key)
+        if stencil is None:
+            stencil = self._stencils[key] = self._lower(stop, subject, where.line, sums)
+        self._kept = stencil.kept
         return stencil.fill(texts, self._shared.names.reserve_labels(stencil.labels))
 
-    def _lower(self, stop: Stop, subject: Subject | None, line: int) -> _Stencil:
+    def _line_slot(self, probe: Probe, where: Where, site: str) -> str:
+        """The number of the probe's first site of the same line, which has the line's slot."""
+        if not where.source_line:
+            return site
+        line = (probe.name, where.source_file, where.source_line)
+        return self._first_of_line.setdefault(line, site)
+
+    def _lower(
+        self, stop: Stop, subject: Subject | None, line: int, sums: Sequence[dict[str, Sums]]
+    ) -> _Stencil:
         names = self._shared.names
         first = names.labels_given
         self._temporaries.restart()
-        front, earlier, back = [Code(names, self._temporaries) for _ in range(3)]
+        front = Code(names, self._temporaries, self._kept)
+        earlier, back = [Code(names, self._temporaries) for _ in range(2)]
         holed = subject.with_holes(_HOLE) if subject else None
         scenes = [
             Scene(self._shared, self._probes[number], _HOLE % f"site{place}",
-                  holed if about else None, line)
+                  _HOLE % f"line{place}", holed if about else None, line, sums=sums[place])
             for place, (number, about) in enumerate((*stop.before, *stop.after))
         ]  # fmt: skip
         _run(front, scenes[: len(stop.before)], None)
@@ -99,14 +136,17 @@ class Sites:
             fold("\n".join(lines), self._shared.known)
             for lines in ([*front.lines, *earlier.lines], back.lines)
         ]
-        return _Stencil(before, after, names.labels, first)
+        stencil = _Stencil(before, after, names.labels, first)
+        # Lanes that branched off inside may come back later than the others.
+        stencil.kept = frozenset() if stencil.labels or stop.after else front.kept
+        return stencil
 
 
 def _run(code: Code, scenes: Sequence[Scene], earlier: Code | None) -> None:
     """The bodies in order, each where the guard of the instruction that it is about holds."""
-    for _, together in groupby(scenes, key=lambda scene: scene.subject is not None):
+    for _, together in groupby(scenes, key=_held):
         group = list(together)
-        guard = _guard(group[0].subject, earlier)
+        guard = _guard(group[0].subject, earlier) if _held(group[0]) else ""
         if guard:
             with code.skipped_unless(guard):
                 _bodies(code, group, earlier)
@@ -114,11 +154,18 @@ def _run(code: Code, scenes: Sequence[Scene], earlier: Code | None) -> None:
             _bodies(code, group, earlier)
 
 
+def _held(scene: Scene) -> bool:
+    """Whether the probe runs only where the guard of an instruction holds."""
+    return scene.subject is not None and scene.probe.position != BRANCHES
+
+
 def _bodies(code: Code, scenes: Sequence[Scene], earlier: Code | None) -> None:
     for scene in scenes:
         scene.earlier = earlier
-        if "active" in helpers_of(scene.probe.body):
-            helpers.active(code)
+        wanted = helpers_of(scene.probe.body)
+        for name, of_lanes in helpers.OF_LANES.items():
+            if name in wanted:
+                of_lanes(code, scene)
         lower.act(code, scene, scene.probe.body)
 
 
@@ -137,6 +184,8 @@ class _Stencil:
 
     def __init__(self, before: str, after: str, prefix: str, first: int) -> None:
         self._parts = [_Part(text, prefix, first) for text in (before, after)]
+        self.kept: frozenset[str] = frozenset()
+        """Keys of `code.KEPT` that are known behind the code in front."""
         self.labels = max([0, *(number for part in self._parts for _, number in part.labels)])
 
     def fill(self, texts: dict[str, str], first: int) -> tuple[str, str]:

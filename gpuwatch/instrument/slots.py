@@ -15,6 +15,8 @@ def slot(code: Code, scene: Scene, map_: Map) -> str:
     the SM's number, which may lie beyond the map."""
     if map_.level == "site":
         return scene.site
+    if map_.level == "line":
+        return scene.line_slot or scene.site
     if map_.thinned:
         key = f"slot {map_.level} {map_.sample_unit} {map_.sample}"
         if key not in code.memo:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 SOURCES = ("in1", "in2", "in3")
-HELPERS = frozenset({"addr", "bytes", "out", "sectors", "bank_conflicts", *SOURCES})
+HELPERS = frozenset({"addr", "bytes", "out", "arrived", "sectors", "bank_conflicts", *SOURCES})
 """Helpers that speak of the instruction."""
 
 Kind = Literal["register", "special", "integer", "float", "symbol", "negated"]
@@ -48,6 +48,8 @@ class Subject:
     """State space of the access; of a copy, that of the address; "generic", "" for no access."""
     overwritten: frozenset[str] = frozenset()
     """Which of the parts, and "guard", the instruction itself writes."""
+    stride: int | None = None
+    """Bytes from one lane's base to the next one's, where that is known."""
     missing: dict[str, str] = field(default_factory=dict)
     """Why there is no such part, by helper."""
 
@@ -60,7 +62,7 @@ class Subject:
             ]
         )
         guard = bool(self.guard), self.negated, self.passes
-        rest = bool(self.offset), self.bytes, self.space, self.overwritten
+        rest = bool(self.offset), self.bytes, self.space, self.overwritten, self.stride
         return (*parts, *guard, *rest, *self.missing.items())
 
     def texts(self) -> dict[str, str]:

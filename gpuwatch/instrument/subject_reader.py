@@ -7,7 +7,7 @@ is the first element. The address of a copy is the one in global memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gpuwatch.instrument.registers import Declared
@@ -29,6 +29,7 @@ from gpuwatch.ptx.types import TYPE_BITS
 
 _NEED_ADDRESS = frozenset({"addr", "sectors", "bank_conflicts"})
 _NEED_SIZE = frozenset({"bytes", "sectors", "bank_conflicts"})
+_NEED_OUT = frozenset({"out", "arrived"})
 _NEED_SOURCES = frozenset(SOURCES)
 _NAMES_AS_VALUES = frozenset({"mov", "cvta"})
 """Opcodes whose source may be the name of a variable."""
@@ -72,8 +73,10 @@ class _Opcode:
 class SubjectReader:
     """Reads of instructions only what `needed` helpers ask for, as their operands are read late."""
 
-    def __init__(self, declared: Declared) -> None:
+    def __init__(self, declared: Declared, strides: Mapping[str, int | None]) -> None:
+        """`strides` are what registers change by from lane to lane, as far as known."""
         self._declared = declared
+        self._strides = strides
         self._opcodes: dict[tuple[str, ...], _Opcode] = {}
 
     def read(self, instruction: Instruction, needed: frozenset[str], behind: bool) -> Subject:
@@ -90,7 +93,7 @@ class SubjectReader:
                 self._address(instruction, opcode, subject)
             if not needed.isdisjoint(_NEED_SIZE):
                 self._size(instruction, opcode, subject)
-            if "out" in needed:
+            if not needed.isdisjoint(_NEED_OUT):
                 self._out(instruction, opcode, subject)
             if not needed.isdisjoint(_NEED_SOURCES):
                 self._sources(instruction, needed, opcode, subject)
@@ -117,6 +120,8 @@ class SubjectReader:
             subject.missing["addr"] = "parameters have no address"
         else:
             subject.parts["base"] = self._part(operand.base, "u64")
+            fixed = not isinstance(operand.base, Register)
+            subject.stride = 0 if fixed else self._strides.get(subject.parts["base"].text)
             subject.offset = str(operand.offset) if operand.offset else ""
 
     def _size(self, instruction: Instruction, opcode: _Opcode, subject: Subject) -> None:

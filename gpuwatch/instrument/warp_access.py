@@ -15,7 +15,7 @@ from __future__ import annotations
 from gpuwatch.instrument import indices, operands
 from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.scene import Scene
-from gpuwatch.instrument.values import Value
+from gpuwatch.instrument.values import Value, constant
 
 SECTOR_BYTES = 32
 WORD_BYTES = 4
@@ -29,6 +29,8 @@ def sectors(code: Code, scene: Scene) -> Value:
     generic access, those lanes that access global memory."""
     _width(scene, "sectors", ("global", "generic"))
     address = operands.address(code, scene)
+    if scene.subject and scene.subject.stride is not None and scene.subject.space == "global":
+        return _counted(code, scene, _first_of_affine(code, address, scene.subject.stride))
     sector = code.compute("u64", "shr.u64", address.text, str(SECTOR_BYTES.bit_length() - 1))
     first = _first(code, _same(code, "b64", sector))
     if scene.subject and scene.subject.space == "generic":
@@ -45,6 +47,9 @@ def bank_conflicts(code: Code, scene: Scene) -> Value:
     one rank go together, so each rank above 0 is a wavefront more.
     """
     unit_bytes = max(_width(scene, "bank_conflicts", ("shared",)), WORD_BYTES)
+    assert scene.subject
+    if _is_conflict_free(scene.subject.stride, unit_bytes):
+        return constant(0)
     group_lanes = BANKS * WORD_BYTES // unit_bytes
     address = operands.address(code, scene)
     narrow = code.compute("u32", "cvt.u32.u64", address.text)
@@ -62,6 +67,52 @@ def bank_conflicts(code: Code, scene: Scene) -> Value:
     same_rank = _same(code, "b32", _in_group(code, label, group_lanes))
     leads = code.compute("pred", "and.pred", _first(code, same_rank), later)
     return _counted(code, scene, leads)
+
+
+def _first_of_affine(code: Code, address: Value, stride: int) -> str:
+    """pred: whether this is the lowest lane in its sector, where each lane's address is `stride`
+    bytes behind that of the lane below it.
+
+    Lanes in one sector are then neighbours among those that run the access. With the next lower
+    one of these d lanes below, this one begins a sector if its address is less than d * stride
+    behind the sector's beginning (of a negative stride: before its end).
+    """
+    leads = indices.leads(code)
+    if stride == 0:
+        return leads
+    if abs(stride) >= SECTOR_BYTES:
+        return code.once("every lane", "pred", "setp.eq.u32", "0", "0")
+    within = code.compute("u32", "cvt.u32.u64", address.text)
+    if stride < 0:
+        within = code.compute("u32", "not.b32", within)
+    within = code.compute("u32", "and.b32", within, str(SECTOR_BYTES - 1))
+    reach = _lane_step(code)
+    if abs(stride) > 1:
+        reach = code.compute("u32", "mul.lo.u32", reach, str(abs(stride)))
+    return code.compute("pred", "setp.lt.u32", within, reach)
+
+
+def _lane_step(code: Code) -> str:
+    """u32: how many lanes below this one the next lower lane is that came here too; 32 and more
+    for the lowest, so that with any stride it is out of reach."""
+    if "lane step" not in code.memo:
+        lower = code.compute("u32", "and.b32", _lower_lanes(code), indices.active(code))
+        below = code.compute("u32", "bfind.u32", lower)
+        lane = indices.special(code, "%laneid")
+        step = code.compute("u32", "sub.u32", lane, below)
+        code.memo["lane step"] = code.compute(
+            "u32", "selp.b32", str(SECTOR_BYTES), step, indices.leads(code),
+            into=code.keep("lane step"),
+        )  # fmt: skip
+    return code.memo["lane step"]
+
+
+def _is_conflict_free(stride: int | None, unit_bytes: int) -> bool:
+    """Whether no lanes whose addresses are so far apart meet in a bank with different units: they
+    read one unit, or neighbouring ones, or as many units on as is odd."""
+    if stride is None:
+        return False
+    return abs(stride) <= unit_bytes or stride % (2 * unit_bytes) == unit_bytes
 
 
 def _width(scene: Scene, helper: str, spaces: tuple[str, ...]) -> int:
@@ -109,8 +160,8 @@ def _in_group(code: Code, value: str, group_lanes: int) -> str:
 
 
 def _counted(code: Code, scene: Scene, one: str) -> Value:
-    """u32: 1 for the lanes that have `one`; at warp level the number of these."""
+    """1 (true) for the lanes that have `one`; at warp level, u32, the number of these."""
     if scene.probe.level == "warp":
         ballot = code.compute("u32", "vote.sync.ballot.b32", one, indices.active(code))
         return Value(code.compute("u32", "popc.b32", ballot), "u32")
-    return Value(code.compute("u32", "selp.b32", "1", "0", one), "u32")
+    return Value(one, "pred")

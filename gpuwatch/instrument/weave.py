@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from gpuwatch.errors import UserError
@@ -18,9 +19,11 @@ from gpuwatch.instrument.code import CLASS, DECLARED, Temporaries
 from gpuwatch.instrument.edits import Edits
 from gpuwatch.instrument.exposure import (
     exposed,
+    helpers_of,
     leading_clock,
     written,
 )
+from gpuwatch.instrument.gather import Gathering
 from gpuwatch.instrument.known import known_registers
 from gpuwatch.instrument.layout import field_offsets
 from gpuwatch.instrument.matching import match
@@ -34,6 +37,7 @@ from gpuwatch.instrument.sites import Sites
 from gpuwatch.instrument.source_lines import main_file
 from gpuwatch.instrument.values import literal
 from gpuwatch.probe.model import Action, If, Probe, Program, Save
+from gpuwatch.ptx.affine import lane_strides
 from gpuwatch.ptx.collector import collector_paused
 from gpuwatch.ptx.model import Directive, Function, Module
 from gpuwatch.ptx.types import type_bytes
@@ -41,6 +45,8 @@ from gpuwatch.ptx.types import type_bytes
 _HEADER = frozenset({"version", "target", "address_size"})
 _POINTER_BYTES = 8
 _CONSTANT_BYTES = 64 << 10
+_REDUX = 80
+"""The first generation with `redux.sync` (PTX ISA 9.0)."""
 _LEVELS = frozenset({"thread", "warp"})
 
 
@@ -58,7 +64,13 @@ def weave(
     _check(program)
     known = known_registers(*shape) if shape else {}
     with collector_paused():
-        return _Weaver(module, function, program, known).weave()
+        strides = lane_strides(function, shape[1]) if shape and _asks_for_lanes(program) else {}
+    return _Weaver(module, function, program, known, strides).weave()
+
+
+def _asks_for_lanes(program: Program) -> bool:
+    wanted = {"sectors", "bank_conflicts"}
+    return any(wanted & helpers_of(probe.body) for probe in program.probes)
 
 
 def _find(module: Module, entry: str) -> Function:
@@ -87,7 +99,12 @@ class _Weaver:
     """One weaving: collects code per place, then inserts it all in one pass."""
 
     def __init__(
-        self, module: Module, function: Function, program: Program, known: Mapping[str, str]
+        self,
+        module: Module,
+        function: Function,
+        program: Program,
+        known: Mapping[str, str],
+        strides: Mapping[str, int | None],
     ) -> None:
         self._module = module
         self._function = function
@@ -96,6 +113,8 @@ class _Weaver:
         self._temporaries = Temporaries(self._names.registers)
         self._shared = Shared.of(program, self._names)
         self._shared.known = known
+        self._shared.has_redux = _generation(module.target) >= _REDUX
+        self._strides = strides
         self._shared.saved_once = frozenset(_saved_once(program))
         self._sites = Sites(self._shared, self._temporaries)
         kernel = [probe for probe in program.probes if probe.position == KERNEL]
@@ -113,7 +132,10 @@ class _Weaver:
         main = self._body(self._function)
         entry_lines = self._enter(main)
         found = self._matched.found
+        self._sites.gathering = gathering = self._gathering()
         main.weave(found[self._function.name], self._after, ENTRY_EXITS, falls=True)
+        if gathering:
+            entry_lines += gathering.clear()
         others = [(self._body(one), one) for one in self._functions[1:]]
         for body, function in others:
             ending = self._ending() if any(leaving(function.body or (), FUNCTION_EXITS)) else ()
@@ -140,7 +162,9 @@ class _Weaver:
 
     def _body(self, function: Function) -> Body:
         file = main_file(self._function)
-        return Body(self._module, function, self._shared, self._temporaries, self._sites, file)
+        strides = self._strides if function is self._function else {}
+        shared, temporaries = self._shared, self._temporaries
+        return Body(self._module, function, shared, temporaries, self._sites, file, strides)
 
     def _ending(self) -> list[Probe]:
         """The probes behind the kernel where a called function exits."""
@@ -172,7 +196,18 @@ class _Weaver:
             f"\t.reg .{DECLARED[CLASS[value.type]]} \t{value.text};"
             for value in self._shared.registers.values()
         ]
-        return lines + self._kept + self._temporaries.declarations()
+        gathering = self._sites.gathering
+        sums = gathering.declarations() if gathering else []
+        return lines + self._kept + sums + self._temporaries.declarations()
+
+    def _gathering(self) -> Gathering | None:
+        """What can be summed up in registers: nothing where a called function, which does not
+        see them, ends threads."""
+        if any(any(leaving(one.body or (), FUNCTION_EXITS)) for one in self._functions[1:]):
+            return None
+        found = self._matched.found[self._function.name]
+        gathering = Gathering.of(self._shared, self._function.body or (), found)
+        return gathering if gathering.deep else None
 
     def _enter(self, body: Body) -> list[str]:
         """The entry: a leading clock read, then the initial values that are needed, then the
@@ -197,6 +232,12 @@ class _Weaver:
         for scene, actions in bodies:
             lower.act(code, scene, actions)
         return code.lines
+
+
+def _generation(target: str) -> int:
+    """The number in "sm_90a"."""
+    digits = re.search(r"\d+", target)
+    return int(digits[0]) if digits else 0
 
 
 def _pointer_space(module: Module, buffers: int) -> str:

@@ -13,7 +13,17 @@ from gpuwatch.probe.python_form import parse_python
 from gpuwatch.probe.toml_form import parse_toml
 from gpuwatch.probe.verify import verify
 
-PRESETS = ("block_sched.py", "warp_duration.toml")
+PRESETS = (
+    "block_sched.py",
+    "warp_duration.toml",
+    "gmem_traffic.py",
+    "smem_conflicts.py",
+    "instr_mix.py",
+    "barrier_wait.py",
+    "divergence.py",
+    "mem_latency.py",
+    "dmat.py",
+)
 """Files of the presets; the first has key 1."""
 
 FORMS: dict[str, Callable[[str, str], Program]] = {".py": parse_python, ".toml": parse_toml}

@@ -70,6 +70,7 @@ CALLS: dict[str, tuple[int, int]] = {
     "laneid": (0, 0),
     "sectors": (0, 0),
     "bank_conflicts": (0, 0),
+    "arrived": (0, 0),
     "popc": (1, 1),
     "bits": (1, 1),
     **dict.fromkeys(CONVERSIONS, (1, 1)),
@@ -80,14 +81,20 @@ CALLS: dict[str, tuple[int, int]] = {
 
 NAMES = frozenset(
     {"addr", "bytes", "out", "in1", "in2", "in3", "active", "site", "thread", "block"}
+    | {"leads", "taken", "splits"}
     | {f"{what}_{axis}" for what in ("thread", "block", "block_dim", "grid_dim") for axis in "xyz"}
 )
 """Helpers that are read without a call."""
 
-OPERAND_HELPERS = frozenset({"in1", "in2", "in3", "out"})
+OPERAND_HELPERS = frozenset({"in1", "in2", "in3", "out", "arrived"})
 """Helpers that read an operand of the probed instruction."""
 ACCESS_HELPERS = frozenset({"addr", "bytes", "sectors", "bank_conflicts"})
 """Helpers that need the probed instruction to access memory."""
+
+BRANCH_HELPERS = frozenset({"taken", "splits"})
+"""Helpers that need position "branch"."""
+BLOCKS, BRANCHES = "basic_block", "branch"
+"""Positions that are kinds of places, each with what runs in front of it only."""
 
 SAVE_WORDS = {word.upper(): word for word in ("addr", "bytes", "out", "in1", "in2", "in3")}
 """Words of the TOML form that stand for something of the probed instruction."""

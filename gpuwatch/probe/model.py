@@ -8,7 +8,7 @@ from typing import Literal
 from gpuwatch.errors import Location
 from gpuwatch.ptx.model import Instruction
 
-Level = Literal["thread", "warp", "block", "sm", "site", "kernel"]
+Level = Literal["thread", "warp", "block", "sm", "site", "line", "kernel"]
 MapType = Literal["array", "reduce", "hist"]
 Reduction = Literal["sum", "min", "max"]
 Scale = Literal["log2", "linear"]
@@ -155,7 +155,8 @@ Action = Assign | If | Save | Ptx
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """`position` is "kernel", opcode prefixes joined by ":", "line:42" or "label"."""
+    """`position` is "kernel", "basic_block", "branch", opcode prefixes joined by ":", "line:42" or
+    "label"."""
 
     name: str
     position: str

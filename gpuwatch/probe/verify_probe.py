@@ -7,6 +7,9 @@ import re
 from gpuwatch.errors import Location, UserError
 from gpuwatch.probe.language import (
     ACCESS_HELPERS,
+    BLOCKS,
+    BRANCH_HELPERS,
+    BRANCHES,
     CALLS,
     NAMES,
     OPERAND_HELPERS,
@@ -32,7 +35,8 @@ from gpuwatch.probe.values import BadValueError, check_fits, kind_of
 from gpuwatch.probe.verify_ptx import OwnRegisters, used_words, verify_declarations, verify_ptx
 from gpuwatch.probe.walk import parts
 
-WIDTH: dict[Level, int] = {"thread": 0, "warp": 1, "block": 2, "sm": 3, "kernel": 4, "site": 4}
+WIDTH: dict[Level, int] = {"thread": 0, "warp": 1, "block": 2, "sm": 3, "kernel": 4, "site": 4,
+                           "line": 4}  # fmt: skip
 """How much of a launch a slot is for. A probe saves to maps at least as wide as itself."""
 
 _OPCODES = r"[A-Za-z_]\w*(?:(?:\.|::)\w+)*"
@@ -82,6 +86,8 @@ class ProbeVerifier:
              f"a probe's level is {' or '.join(PROBE_LEVELS)}"),
             (bool(POSITION.fullmatch(probe.position)), f"has no valid position: {probe.position!r}",
              'positions: "kernel", "ld.global:st.global", "line:42", "label:NAME"'),
+            (probe.before or probe.position not in (BLOCKS, BRANCHES),
+             f"cannot run behind each {probe.position}", "give it before=True"),
             (1 <= probe.sample <= MAX_SAMPLE, f"has sample={probe.sample}",
              f"run it for one warp in 1 to {MAX_SAMPLE}"),
             (probe.sample_unit in SAMPLE_UNITS, f"samples by {probe.sample_unit}",
@@ -183,15 +189,21 @@ class ProbeVerifier:
     def _place(self, helper: str, at: Location | None) -> None:
         """Whether the position has what the helper reads; a line's instruction is not known."""
         position = self._probe.position
+        if helper in BRANCH_HELPERS and position != BRANCHES:
+            raise UserError(
+                f"{helper} needs a conditional branch, at {position} there is none",
+                hint=f'put the probe at pos="{BRANCHES}"',
+                at=at,
+            )
         if helper not in OPERAND_HELPERS | ACCESS_HELPERS or position.startswith("line:"):
             return
-        if position == "kernel" or re.fullmatch(_LABEL, position):
+        if position in ("kernel", BLOCKS) or re.fullmatch(_LABEL, position):
             raise UserError(
                 f"{helper} needs an instruction, at {position} there is none",
                 hint='put the probe at instructions: pos="ld.global:st.global"',
                 at=at,
             )
-        if helper == "out" and self._probe.before:
+        if helper in ("out", "arrived") and self._probe.before:
             raise UserError(
                 "out is not written yet before the instruction", hint="drop before=True", at=at
             )

@@ -20,6 +20,7 @@ commands:
   gpuwatch SOURCE SOURCE       the same with two to compare: o switches
   gpuwatch report SOURCE       the same without a screen; SOURCE may be a trace
   gpuwatch record SOURCE       launches written to a trace folder
+  gpuwatch replay DIR          a recorded trace on the live screen
   gpuwatch compare A B         two sources or traces, figure by figure
   gpuwatch kernels SOURCE      the kernels of a file and how they are launched
   gpuwatch probes              the presets
@@ -138,6 +139,18 @@ def record_parser(command: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "-o", "--output", metavar="DIR", default="", help="the folder (default trace/<time>)"
     )
+    _add_callback(parser)
+    return parser
+
+
+def replay_parser(command: str) -> argparse.ArgumentParser:
+    parser = base_parser(command)
+    add = parser.add_argument
+    add("source", metavar="DIR", help="a trace folder")
+    add("-k", "--kernel", default="", help="one of its kernels, by a name or a part of one")
+    add("--launch", type=_count, metavar="N", help="without a terminal: which launch, from 0")
+    add("--json", action="store_true", help="without a terminal: print JSON")
+    add("--ascii", action="store_true", help="draw with ASCII characters only")
     _add_callback(parser)
     return parser
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from gpuwatch.cli import arguments, compare, kernels, probes, ptx, record, report
+from gpuwatch.cli import arguments, compare, kernels, probes, ptx, record, replay, report
 from gpuwatch.cli.arguments import options_of, split_program
 from gpuwatch.doctor import doctor
 from gpuwatch.engine.client import WorkerClient
@@ -23,7 +23,9 @@ def main(words: Sequence[str] | None = None) -> int:
     command = given[0] if given and given[0] in _COMMANDS else "watch"
     rest = given if command == "watch" else given[1:]
     parse, run = _COMMANDS[command]
-    options = parse(command).parse_intermixed_args(rest)
+    parser = parse(command)
+    # Options may stand between sources; a command with actions of its own cannot take that.
+    options = parser.parse_args(rest) if command == "probes" else parser.parse_intermixed_args(rest)
     options.arguments = program
     try:
         return run(options)
@@ -54,6 +56,7 @@ _COMMANDS: dict[str, _Command] = {
     "watch": (arguments.watch_parser, _watch),
     "report": (arguments.report_parser, report.run),
     "record": (arguments.record_parser, record.run),
+    "replay": (arguments.replay_parser, replay.run),
     "compare": (arguments.compare_parser, compare.run),
     "kernels": (arguments.listing_parser, kernels.run),
     "probes": (probes.parser, probes.run),

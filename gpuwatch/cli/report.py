@@ -22,24 +22,33 @@ from gpuwatch.trace.callback import CallbackRun
 
 
 def run(given: argparse.Namespace) -> int:
+    """Reports a source or a trace."""
     if is_trace(Path(given.source)):
-        frame, runs = _replayed(given)
-        printed = frame.printed
-    else:
-        with KeptOutput() as kept:
-            frame, runs = _launched(options_of(given), given)
-        printed = frame.printed or kept.text
+        return run_trace(given)
+    with KeptOutput() as kept:
+        frame, runs = _launched(options_of(given), given)
+    _print(given, frame, frame.printed or kept.text, runs)
+    return 0
+
+
+def run_trace(given: argparse.Namespace) -> int:
+    """Reports a trace. Raises UserError when it is none."""
+    frame, runs = _replayed(given)
+    _print(given, frame, frame.printed, runs)
+    return 0
+
+
+def _print(given: argparse.Namespace, frame: Frame, printed: str, runs: list[CallbackRun]) -> None:
     if given.json:
         ran = [callbacks.as_json(one) for one in runs]
         print(json.dumps({**report.as_json(frame), "printed": printed, "callbacks": ran}, indent=2))
-        return 0
+        return
     console = Console(highlight=False, soft_wrap=True)
     report.render(frame, console)
     if printed:
         print(f"\nThe kernel printed:\n{printed.rstrip()}")
     for one in runs:
         callbacks.render(one, console)
-    return 0
 
 
 def _replayed(given: argparse.Namespace) -> tuple[Frame, list[CallbackRun]]:

@@ -45,8 +45,10 @@ class GpuwatchApp(App[None]):
         rate_hz: float = LOCAL_HZ,
         picker: bool = True,
         owns_process: bool = False,
+        screen: type[LiveScreen] = LiveScreen,
     ) -> None:
         super().__init__()
+        self._live_screen = screen
         self.feed = watch
         self.glyphs = ASCII if ascii_only else UNICODE
         self.rate_hz = rate_hz
@@ -57,7 +59,7 @@ class GpuwatchApp(App[None]):
             self.theme = THEME.name
 
     def on_mount(self) -> None:
-        self.push_screen(StartScreen() if self._picker else LiveScreen(None, None))
+        self.push_screen(StartScreen() if self._picker else self._live_screen(None, None))
         if self._owns_process:
             loop = asyncio.get_running_loop()
             for number in _SIGNALS:
@@ -67,7 +69,7 @@ class GpuwatchApp(App[None]):
 
     def go_live(self, kernel: str | None, probe: str | None) -> None:
         """From the first screen to the live one."""
-        self.switch_screen(LiveScreen(kernel, probe))
+        self.switch_screen(self._live_screen(kernel, probe))
 
     def press(self, action: str) -> None:
         """Does what a key of the footer does."""
@@ -81,7 +83,7 @@ class GpuwatchApp(App[None]):
         self.exit(return_code=(status.error.status if status.error else 1) if failed else 0)
 
     def action_help(self) -> None:
-        where: Where = "start" if isinstance(self.screen, StartScreen) else "live"
+        where: Where = "start" if isinstance(self.screen, StartScreen) else self._live_screen.where
         self.push_screen(Help(where))
 
     def _end_by_signal(self, number: int) -> None:
@@ -116,7 +118,12 @@ def default_rate() -> float:
 
 
 def run_app(
-    watch: Watch, *, ascii_only: bool = False, rate_hz: float | None = None, picker: bool = True
+    watch: Watch,
+    *,
+    ascii_only: bool = False,
+    rate_hz: float | None = None,
+    picker: bool = True,
+    screen: type[LiveScreen] = LiveScreen,
 ) -> int:
     """Shows `watch` until the user quits, closes it, and returns the exit status.
 
@@ -136,6 +143,7 @@ def run_app(
             rate_hz=rate_hz or default_rate(),
             picker=picker,
             owns_process=True,
+            screen=screen,
         )
         thresholds = gc.get_threshold()
         try:

@@ -7,7 +7,8 @@ from typing import Literal
 
 from textual.binding import Binding, BindingType
 
-Where = Literal["everywhere", "live", "start"]
+Where = Literal["everywhere", "live", "replay", "start"]
+"""A replay has the live keys too, where it gives them no other meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,13 @@ KEYS: tuple[Key, ...] = (
     Key("left,right", "", "left/right", "", "scroll a table wider than its pane", "live"),
     Key("enter", "", "enter", "", "filter the table by the SM, block or bucket chosen", "live"),
     Key("escape", "unselect", "esc", "", "drop the selection, the filter, maximise", "live"),
+    Key("space", "play", "space", "play/stop", "play the recorded launches, or stop", "replay"),
+    Key("comma", "move(-1)", ",", "back", "the launch before", "replay"),
+    Key("full_stop", "move(1)", ".", "on", "the launch behind", "replay"),
+    Key("less_than_sign", "move(-10)", "<", "", "ten launches back", "replay"),
+    Key("greater_than_sign", "move(10)", ">", "", "ten launches further", "replay"),
+    Key("left_square_bracket", "faster(-1)", "[", "slower", "play more slowly", "replay"),
+    Key("right_square_bracket", "faster(1)", "]", "faster", "play faster", "replay"),
     Key("question_mark", "help", "?", "help", "show this help", "everywhere"),
     Key("q", "finish", "q", "quit", "quit", "everywhere"),
     Key("ctrl+c", "finish", "ctrl+c", "", "quit", "everywhere", priority=True),
@@ -87,15 +95,17 @@ def bindings(where: Where) -> list[BindingType]:
 
 def footer(where: Where) -> list[tuple[str, str, str]]:
     """(key, label, action) for the footer, in order of use."""
-    return [
-        (key.shown, key.label, key.action)
-        for key in KEYS
-        if key.where in (where, "everywhere") and key.label
-    ]
+    return [(key.shown, key.label, key.action) for key in _keys(where) if key.label]
 
 
 def help_lines(where: Where) -> list[tuple[str, str]]:
     """(key, what it does), once for each."""
-    return [
-        (key.shown, key.help) for key in KEYS if key.where in (where, "everywhere") and key.help
-    ]
+    return [(key.shown, key.help) for key in _keys(where) if key.help]
+
+
+def _keys(where: Where) -> list[Key]:
+    own = [key for key in KEYS if key.where == where]
+    if where == "replay":
+        taken = {key.keys for key in own}
+        own += [key for key in KEYS if key.where == "live" and key.keys not in taken]
+    return own + [key for key in KEYS if key.where == "everywhere"]

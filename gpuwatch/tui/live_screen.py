@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import ClassVar
 
 from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
@@ -18,7 +19,7 @@ from gpuwatch.tui.choosing import ChoosingScreen
 from gpuwatch.tui.comparison import Baseline, with_delta
 from gpuwatch.tui.filter_bar import FilterBar
 from gpuwatch.tui.histogram_pane import HistogramPane
-from gpuwatch.tui.keymap import bindings
+from gpuwatch.tui.keymap import Where, bindings
 from gpuwatch.tui.layout import Content, Wish
 from gpuwatch.tui.log_pane import LogPane
 from gpuwatch.tui.maps_pane import MapsPane, shown_maps
@@ -35,6 +36,7 @@ class LiveScreen(ChoosingScreen):
     """All panes, each with the same View of the moment."""
 
     BINDINGS = bindings("live")
+    where: ClassVar[Where] = "live"
     DEFAULT_CSS = """
     LiveScreen #upper { height: 4fr; min-height: 7; }
     LiveScreen.low #upper { height: 10fr; }
@@ -85,7 +87,7 @@ class LiveScreen(ChoosingScreen):
             yield LogPane(self.glyphs, "log")
         yield FilterBar(self.glyphs, "filter")
         yield StatusLine(self.glyphs)
-        yield Footer(self.glyphs, "live")
+        yield Footer(self.glyphs, self.where)
 
     def on_mount(self) -> None:
         self.query_one(WarpPane).focus()

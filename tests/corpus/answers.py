@@ -34,7 +34,7 @@ UNANSWERED = frozenset({"textures"})
 TIMED = frozenset(
     {
         "spin_lock", "last_block", "hand_on", "swap_loop", "wide_swap", "aggregated",
-        "breadth_first_step", "producer_consumer",
+        "breadth_first_step", "producer_consumer", "grid_barrier",
     }
 )  # fmt: skip
 """Kernels in which who comes first decides what a warp does: their counts are not compared."""

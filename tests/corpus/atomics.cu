@@ -81,6 +81,7 @@ __global__ void in_shared(const int *in, int *out)
     atomicAdd(&bins[in[i] % 32], 1);
     atomicAdd(&total, static_cast<unsigned long long>(in[i]) << 20);
     atomicAdd(&mass, 0.25f);
+    __syncthreads();
     atomicMax(&bins[in[i] % 5], in[i] % 3);
     __syncthreads();
     if (threadIdx.x < 32) out[blockIdx.x * 34 + threadIdx.x] = bins[threadIdx.x];

@@ -45,7 +45,7 @@ __global__ void block_group(const int *in, int *out)
 {
     __shared__ int total;
     const auto block = cg::this_thread_block();
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const int i = blockIdx.x * block.size() + block.thread_rank();
     if (block.thread_rank() == 0) total = 0;
     block.sync();
     atomicAdd(&total, in[i]);

@@ -12,6 +12,8 @@ _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _SHRINK_BELOW = 0.45
 """An axis is kept until the data cover less than this part of it, so that it does not jump."""
 _FEW_TICKS = 3
+_RESOLUTION = 1e-12
+"""Smallest step, as a part of the values: floating point tells no finer ones apart."""
 
 Range = tuple[float, float]
 
@@ -30,7 +32,8 @@ def nice_step(span: float, divisions: int, *, least: float = 1.0) -> float:
 
 def nice_range(low: float, high: float, divisions: int = 8, *, least: float = 1.0) -> Range:
     """`low` and `high` widened outwards to multiples of a nice step; never empty."""
-    step = nice_step(high - low, divisions, least=least)
+    span = high - low or max(least, abs(high) / divisions) or 1.0
+    step = max(nice_step(span, divisions, least=least), abs(high) * _RESOLUTION)
     start = math.floor(low / step) * step
     stop = math.ceil(high / step) * step
     return (start, stop) if stop > start else (start, start + step)

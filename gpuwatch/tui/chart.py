@@ -16,7 +16,7 @@ from gpuwatch.tui.theme import CURSOR, FORMER, QUIET, RULE, heat, ramp
 
 GUTTER = 6
 """Columns of the count axis."""
-_SHADES = 32
+_SHADES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,7 @@ class Bars:
             self._line = np.where(line > 0, np.clip(cell, 0, bars - 1), -1)
         shade = (np.arange(len(counts)) * _SHADES // max(1, len(counts))) / (_SHADES - 1)
         self._shades = shade.tolist()
+        self._styles = [ramp(part) for part in self._shades]
 
     def row(self, row: int) -> list[Span]:
         """Line `row` from the top, with its label and axis."""
@@ -89,23 +90,16 @@ class Bars:
             (self._heights.gutter(level, self._bars), QUIET),
             (self._glyphs.axis, RULE),
         ]
-        text, style = "", RULE
         for column, (cell, former) in enumerate(zip(cells, lined, strict=True)):
-            glyph, wanted = self._cell(column, cell, former=former)
-            if wanted is not style and text:
-                spans.append((text, style))
-                text = ""
-            text, style = text + glyph, wanted
-        spans.append((text, style))
+            spans.append(self._cell(column, cell, former=former))
         return spans
 
     def _cell(self, column: int, cell: int, *, former: bool) -> tuple[str, Style]:
-        shade = self._shades[column]
         if column == self._cursor:
             return self._levels[cell], CURSOR
         if former:
-            return self._glyphs.rule, heat(shade) if cell == self._parts else FORMER
-        return self._levels[cell], ramp(shade)
+            return self._glyphs.rule, heat(self._shades[column]) if cell == self._parts else FORMER
+        return self._levels[cell], self._styles[column]
 
 
 def placed_labels(labels: Sequence[tuple[str, int, Style]], columns: int) -> list[Span]:

@@ -102,8 +102,7 @@ class Gantt:
         self._peak = max(1.0, float(self._resident.max()) if self._resident.size else 1.0)
 
     def _cells(self, cycles: NDArray[np.int64]) -> NDArray[np.float64]:
-        cells = (cycles - self._low).astype(np.float64) * self._scale
-        return cells
+        return (cycles - self._low).astype(np.float64) * self._scale
 
     def row(self, row: Row, chosen: int | None) -> list[Span]:
         """One line; the block `chosen` stands out."""

@@ -71,6 +71,8 @@ class OccupancyPane(Pane):
         super().__init__(glyphs, name)
         self.cursor: int | None = None
         self._over_time: tuple[int, NDArray[np.float64]] | None = None
+        self._of_selected: float | None = None
+        """SM of the selected warp."""
 
     def title_text(self) -> str:
         return "SM occupancy"
@@ -82,6 +84,7 @@ class OccupancyPane(Pane):
     def show(self, view: View) -> None:
         if self.view is None or view.frame is not self.view.frame:
             self._over_time = None
+        self._of_selected = view.selected_value("SM")
         super().show(view)
 
     # ---- cursor
@@ -213,11 +216,10 @@ class OccupancyPane(Pane):
 
     def _marked(self, index: int) -> bool:
         """Whether the SM holds the selected warp, or the cursor is on it."""
-        if self.view is None or self.sms is None:
-            return False
-        if self.has_focus and index == self.cursor:
+        if index == self.cursor and self.has_focus:
             return True
-        return int(self.sms.sm[index]) == self.view.selected_value("SM")
+        sms = self.sms if self._of_selected is not None else None
+        return sms is not None and int(sms.sm[index]) == self._of_selected
 
     def _label(self, index: int) -> Style:
         return CURSOR if self._marked(index) else QUIET

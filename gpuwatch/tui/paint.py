@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -13,6 +14,7 @@ from gpuwatch.tui.theme import GREY, QUIET
 
 Span = tuple[str, Style]
 _OLD = Style(color=GREY)
+_PLAIN = Style.null()
 
 
 def width_of(spans: Iterable[Span]) -> int:
@@ -20,15 +22,44 @@ def width_of(spans: Iterable[Span]) -> int:
     return sum(cell_len(text) for text, _ in spans)
 
 
-def strip_of(spans: Iterable[Span], width: int) -> Strip:
-    """`spans` cropped or padded with blanks to exactly `width` cells."""
-    strip = Strip([Segment(text, style) for text, style in spans])
-    return strip.crop(0, max(0, width)).extend_cell_length(max(0, width))
+def strip_of(
+    spans: Iterable[Span], width: int, base: Style = _PLAIN, *, old: bool = False
+) -> Strip:
+    """`spans` cropped or padded with blanks to exactly `width` cells.
+
+    `base` is what the widget lies on; every style is laid over it. `old` takes colours away.
+    Spans of one style, and blanks without a background, become one segment.
+    """
+    over = _over(base)
+    segments: list[Segment] = []
+    text, style, left = "", base, max(0, width)
+    for part, wanted in spans:
+        if not part or not left:
+            continue
+        cells = len(part) if part.isascii() else cell_len(part)
+        if cells > left:
+            part, cells = set_cell_size(part, left), left
+        left -= cells
+        wanted = _OLD if old else wanted
+        if wanted is style or (part.isspace() and style.bgcolor is None is wanted.bgcolor):
+            text += part
+            continue
+        if text:
+            segments.append(Segment(text, over(style)))
+        text, style = part, wanted
+    if style.bgcolor is None:
+        text, left = text + " " * left, 0
+    if text:
+        segments.append(Segment(text, over(style)))
+    if left:
+        segments.append(Segment(" " * left, base))
+    return Strip(segments, max(0, width))
 
 
-def greyed(strip: Strip) -> Strip:
-    """The same text without colours: it is old."""
-    return Strip([Segment(part.text, _OLD) for part in strip], strip.cell_length)
+@lru_cache(maxsize=64)
+def _over(base: Style) -> Callable[[Style], Style]:
+    """Lays a style over `base`; the few hundred styles of a screen are kept."""
+    return lru_cache(maxsize=2048)(lambda style: base + style)
 
 
 def join(groups: Sequence[Sequence[Span]], gap: Span) -> list[Span]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from rich.style import Style
+from textual.filter import ANSIToTruecolor
+from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -12,7 +16,7 @@ from textual.widget import Widget
 from gpuwatch.engine.frame import Frame, Listing, LogEntry, ProbeChoice, Status
 from gpuwatch.tui.comparison import Baseline
 from gpuwatch.tui.glyphs import UNICODE, Glyphs
-from gpuwatch.tui.paint import Span, greyed, roomiest, spread_out, strip_of
+from gpuwatch.tui.paint import Span, roomiest, spread_out, strip_of
 from gpuwatch.tui.record_table import RecordTable
 from gpuwatch.tui.theme import FOCUS, QUIET, RULE, TITLE
 
@@ -63,22 +67,43 @@ class Narrow(Message):
         self.condition = condition
 
 
-class Drawing:
-    """Drawing helpers for widgets that render line by line; mixed into Widget or ScrollView."""
+if TYPE_CHECKING:
+    _Mixin = Widget
+else:  # with Widget as a base, Textual would take default CSS from here and not from ScrollView
+    _Mixin = object
+
+
+class Drawing(_Mixin):
+    """Makes a widget without border or padding draw itself line by line, from spans. Mixed into
+    Widget or ScrollView."""
 
     glyphs: Glyphs = UNICODE
     view: View | None = None
+    _base: Style | None = None
+    """What lies below the text, while lines are drawn."""
 
     @property
     def stale(self) -> bool:
         return self.view is not None and self.view.stale
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of `crop`. Textual's own way asks each line for its style, background and
+        border again, which takes longer than all else here."""
+        self._base = self.rich_style
+        strips = [self.render_line(y) for y in crop.line_range]
+        if (crop.x, crop.right) != (0, self.size.width):
+            strips = [strip.crop_extend(crop.x, crop.right, self._base) for strip in strips]
+        self._base = None
+        _, background = self.background_colors
+        for line_filter in self.get_line_filters():
+            if not isinstance(line_filter, ANSIToTruecolor):  # there are no ANSI colours here
+                strips = [strip.apply_filter(line_filter, background) for strip in strips]
+        return strips
+
     def draw(self, widget: Widget, spans: Sequence[Span], *, ages: bool = True) -> Strip:
         """One finished line of `widget`, grey when its data are old."""
-        strip = strip_of(spans, widget.size.width)
-        if ages and self.stale:
-            strip = greyed(strip)
-        return strip.apply_style(widget.rich_style)
+        base = self._base or widget.rich_style
+        return strip_of(spans, widget.size.width, base, old=ages and self.stale)
 
     def title_rule(
         self, widget: Widget, title: str, *figures: Sequence[Sequence[Span]]

@@ -127,6 +127,13 @@ def test_ticks_lie_on_the_axis(low, ratio, divisions, log):
     assert marks == sorted(marks)
 
 
+@given(st.floats(-1e9, 1e9), st.floats(0, 1e6), st.sampled_from([0.0, 1.0]))
+def test_no_axis_is_empty(low, span, least):
+    start, stop = nice_range(low, low + span, least=least)
+    assert start < stop
+    assert start <= low + abs(low) * 1e-9 and low + span <= stop + abs(stop) * 1e-9
+
+
 @given(st.booleans(), BINS)
 def test_a_value_stands_above_its_own_bin(log, bins):
     scale = Scale(2.0, 4_096.0, log)

@@ -120,7 +120,6 @@ class MeasuredApp(GpuwatchApp):
     lags: list[float]
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.lags = []
         self._meter = asyncio.create_task(self._measure())
 
@@ -230,6 +229,7 @@ def measure(load: Load, seconds: float, minutes: float) -> dict[str, float]:
     figures = {
         "updates/s": (terminal.updates - updates) / took,
         "CPU %": 100 * (terminal.cpu_seconds() - cpu) / took,
+        "CPU ms/update": 1e3 * (terminal.cpu_seconds() - cpu) / max(1, terminal.updates - updates),
         "kB/update": (terminal.bytes - written) / 1e3 / max(1, terminal.updates - updates),
     }
     answers = answer_times(terminal)

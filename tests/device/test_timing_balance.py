@@ -126,3 +126,24 @@ def test_time_follows_the_work_of_the_bounding_unit() -> None:
     few, many = (launched(count, 2)[0][0] for count in (200, 2000))
     idle = H200.launch_overhead / H200.clock_hz
     assert (many - idle) / (few - idle) == pytest.approx(10, rel=0.25)
+
+
+def test_samples_leave_no_trace_in_local_memory() -> None:
+    body = BODY.replace(
+        "mov.u32 %r2, 0;",
+        """mov.u32 %r2, 0;
+  .local .align 4 .b8 own[8];
+  mov.u64 %rd5, own;
+  ld.local.u32 %r3, [%rd5];
+  st.local.u32 [%rd5], 7;""",
+    ).replace("st.global.f32 [%rd3], %f1;", "st.global.u32 [%rd3], %r3;")
+    loaded = open_sim("h200", threads=1).load(
+        KernelImage("k", body.replace("COUNT", "3"), b"", 16, 0),
+        launch_of("k", (1, 1, 1), (256, 1, 1), [np.ones(256, np.uint32)]),
+        [],
+    )
+    try:
+        loaded.run()
+        assert not loaded.read_buffers()[0].any()
+    finally:
+        loaded.close()

@@ -223,10 +223,8 @@ class SimKernel:
     def _balance(self) -> None:
         """Before the first launch: what bounds it. Blocks that wait for others cannot run alone,
         and one that faults shall fault in its launch."""
-        if self._balanced:
-            return
-        self._balanced = True
-        if self._program.polls or self._launch.cooperative:
+        done, self._balanced = self._balanced, True
+        if done or self._program.polls or self._launch.cooperative:
             return
         deadline = time.monotonic() + self._timeout
         try:
@@ -236,6 +234,7 @@ class SimKernel:
                 raise
             costs = self._costs.highest()
         self._put_costs(costs)
+        self._workers[0].clear_local()
 
     def _sample(self, deadline: float, costs: Costs, blocks: Sequence[int]) -> list[Sample]:
         """Runs single blocks; gives what each of their warps took."""
@@ -246,11 +245,10 @@ class SimKernel:
         for block in blocks:
             sm = np.array([block % self._profile.sm_count], np.int32)
             self._run_blocks(block, sm, np.zeros(1, np.int64), [worker], deadline)
-            warps = worker.parts[3].reshape(-1)[: size * self._launch.warps_per_block]
-            cycles = warps.reshape(-1, size)[:, WarpField.CYCLES :][:, :8].copy().view(np.int64)
-            total = worker.read(np.int64, WorkerField.INSTRUCTIONS)[0]
-            samples.append(Sample(cycles[:, 0], total - executed))
-            executed = total
+            warps = worker.parts[3][: size * self._launch.warps_per_block].reshape(-1, size)
+            cycles = warps[:, WarpField.CYCLES :][:, :8].copy().view(np.int64)[:, 0]
+            before, executed = executed, worker.read(np.int64, WorkerField.INSTRUCTIONS)[0]
+            samples.append(Sample(cycles, executed - before))
         return samples
 
     def _atomic_cycles(self) -> int:

@@ -28,6 +28,10 @@ class Worker:
         self.parts[0][:] = 0
         self.parts[0][WorkerField.FAULT :][:4].view(np.int32)[0] = -1
 
+    def clear_local(self) -> None:
+        """Local memory as it was at first."""
+        self.parts[2][:] = 0
+
     def read(self, kind: type[np.generic], field: int, count: int = 1) -> list[int]:
         size = np.dtype(kind).itemsize * count
         return [int(v) for v in self.parts[0][field : field + size].view(kind)]

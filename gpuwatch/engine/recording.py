@@ -49,6 +49,8 @@ def record(session: Session, target: Path, launches: int, told: Told = lambda _c
 def _write_all(session: Session, writer: TraceWriter, launches: int, told: Told) -> None:
     mangled, name = session.selected
     plain, probed = session.build.plains[mangled], session.build.probeds[mangled, name]
+    if not session.launches:
+        session.step()
     if probed.pipeline is not None:
         probed.pipeline.settle()
     facts = facts_of(session.frame(), plain, probed)

@@ -6,7 +6,17 @@ import ast
 import re
 from collections.abc import Sequence
 
-from gpuwatch.probe.model import Map, Probe, Program
+from gpuwatch.probe.model import (
+    Action,
+    Expression,
+    Helper,
+    Map,
+    Probe,
+    Program,
+    Ptx,
+    Read,
+    Save,
+)
 from gpuwatch.trace.info import toml_value
 
 NAME = "probe.toml"
@@ -26,8 +36,8 @@ def probe_text(program: Program, sources: Sequence[tuple[str, str]]) -> str:
     lines.append("# Written out from " + ", ".join(name for name, _ in sources) + ".")
     if program.callback:
         lines.append(f"CALLBACK = {toml_value(program.callback)}")
-    for probe in program.probes:
-        lines += ["", *_probe(probe, written.get(probe.name, ""))]
+    for name, probes in _by_name(program.probes).items():
+        lines += ["", *_probe(name, probes, written.get(probes[0].name, ""))]
     for map_ in program.maps:
         lines += ["", *_map(map_)]
     return "\n".join(lines) + "\n"
@@ -43,17 +53,49 @@ def _statements(sources: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _probe(probe: Probe, statements: str) -> list[str]:
-    when = "before" if probe.before else "after"
+def _by_name(probes: Sequence[Probe]) -> dict[str, list[Probe]]:
+    """Probes of one table: those before and behind a position that share a name."""
+    tables: dict[str, list[Probe]] = {}
+    for probe in probes:
+        name, number = probe.name, 1
+        while any(one.before == probe.before for one in tables.get(name, ())):
+            number += 1
+            name = f"{probe.name}_{number}"
+        tables.setdefault(name, []).append(probe)
+    return tables
+
+
+def _probe(name: str, probes: Sequence[Probe], statements: str) -> list[str]:
+    first = probes[0]
     lines = [
-        f"[probe.{_key(probe.name)}]",
-        f"level = {toml_value(probe.level)}",
-        f"pos = {toml_value(probe.position)}",
-        f"{when} = {_block(statements)}",
+        f"[probe.{_key(name)}]",
+        f"level = {toml_value(first.level)}",
+        f"pos = {toml_value(first.position)}",
     ]
-    if probe.sample > 1:
-        lines += [f"sample = {probe.sample}", f"sample_unit = {toml_value(probe.sample_unit)}"]
+    for probe in probes:
+        text = statements or "\n".join(map(_action, probe.body))
+        lines.append(f"{'before' if probe.before else 'after'} = {_block(text)}")
+    if first.sample > 1:
+        lines += [f"sample = {first.sample}", f"sample_unit = {toml_value(first.sample_unit)}"]
     return lines
+
+
+def _action(action: Action) -> str:
+    """PTX and saves of the TOML form as that writes them."""
+    if isinstance(action, Ptx):
+        return action.text.strip()
+    if isinstance(action, Save):
+        return f"SAVE [ {action.map} ] {{ {', '.join(map(_value, action.values))} }};"
+    return f"// {action}"
+
+
+def _value(value: Expression) -> str:
+    match value:
+        case Read(register):
+            return register
+        case Helper(name):
+            return name.upper()
+    return str(value)
 
 
 def _block(text: str) -> str:

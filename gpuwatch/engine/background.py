@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import queue
 import threading
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,12 +28,11 @@ _JOIN_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """A source after a save, or why it cannot run; `began` is time.monotonic() of the notice."""
+    """A source after a save, or why it cannot run."""
 
     source: str
     build: Build | None
     problem: UserError | None
-    began: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +74,8 @@ class Recompiler:
         self._saves = {source: Saves([Path(source), *linked]) for source in sources}
         self._progress = progress
         self._missing = False
+        self.busy = False
+        """Whether something is compiled that is waited for."""
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpuwatch-compile", daemon=True)
 
@@ -103,20 +103,39 @@ class Recompiler:
     def _rebuild(self, source: str, saves: Saves) -> None:
         """A save that comes meanwhile makes the result worthless: it begins again."""
         while True:
-            began = time.monotonic()
+            self.busy = True
             build, problem = _guarded(partial(self._made, source))
             if self._ending.is_set():
                 return
+            if saves.changed():
+                continue
+            self._hand_over(source, build, problem)
+            if build is not None and build.program.assumed:
+                self._confirm(source, build)
             if not saves.changed():
-                break
-        self._progress("")
-        self.outcomes.put(Rebuilt(source, build, problem, began))
+                return
 
-    def _made(self, source: str) -> Build:
+    def _hand_over(self, source: str, build: Build | None, problem: UserError | None) -> None:
+        self.busy = False
+        self._progress("")
+        self.outcomes.put(Rebuilt(source, build, problem))
+
+    def _confirm(self, source: str, build: Build) -> None:
+        """Checks the launches that a build assumed; makes it again where they are others."""
+        found, problem = _guarded(build.program.confirm)
+        if self._ending.is_set() or (found is None and problem is None):
+            self._progress("")
+            return
+        mended = None
+        if found is not None:
+            mended, problem = _guarded(partial(self._made, source, build))
+        self._hand_over(source, mended, problem)
+
+    def _made(self, source: str, again: Build | None = None) -> Build:
         session = self._session
-        build = session.compile(source, self._progress)
+        build = session.compile(source, self._progress, again=again)
         kernel, probe = session.selected
-        if source == session.source and kernel:
+        if kernel:
             wanted = build.alike(kernel, session.program) or build.first()
             build.prepare(wanted, probe, self._progress)
         return build

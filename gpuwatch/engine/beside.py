@@ -35,6 +35,11 @@ class Beside:
     def end(self) -> None:
         end_together(self._recompiler, self._preparer)
 
+    @property
+    def busy(self) -> bool:
+        """Whether launches on a simulated device should leave the processors to the compiler."""
+        return self._recompiler.busy and self._session.info.modelled
+
     def rebuilt(self) -> Rebuilt | None:
         """A source that was compiled again."""
         try:

@@ -10,9 +10,19 @@ from pathlib import Path
 from gpuwatch.device.base import Device
 from gpuwatch.engine.frame import KernelChoice, LaunchChoice
 from gpuwatch.engine.given import GivenLaunches
+from gpuwatch.engine.host_part import host_part
 from gpuwatch.engine.options import Options
+from gpuwatch.engine.watching import local_files
 from gpuwatch.errors import UserError
-from gpuwatch.launch import Capture, Launch, LaunchForm, capture, is_program, read_ptx
+from gpuwatch.launch import (
+    Capture,
+    Launch,
+    LaunchForm,
+    capture,
+    is_program,
+    parameter_slots,
+    read_ptx,
+)
 from gpuwatch.launch.model import Dim3
 from gpuwatch.ptx import parse
 from gpuwatch.ptx.model import Module
@@ -27,7 +37,15 @@ _MAIN = re.compile(r"\bmain\s*\(")
 class WatchedProgram:
     """Compiled and, unless its launches are given, captured once for a device's architecture."""
 
-    def __init__(self, options: Options, device: Device, progress: Progress) -> None:
+    def __init__(
+        self,
+        options: Options,
+        device: Device,
+        progress: Progress,
+        former: WatchedProgram | None = None,
+    ) -> None:
+        """Where nothing that decides on launches has changed since `former`, its launches are
+        taken over, and `assumed` says so until `confirm`."""
         self.options = options
         self.arch = device.info.arch
         source = Path(options.source)
@@ -41,10 +59,32 @@ class WatchedProgram:
         self._progress = progress
         self.given: GivenLaunches | None = None
         self.capture: Capture | None = None
+        self.assumed = False
+        self._host = host_part(local_files([source, *link])) if is_text(source) else None
         if _must_be_given(options, source, link):
             self.given = GivenLaunches(options, self.module, self._demangled)
+        elif former is not None and self._launches_like(former):
+            self.capture, self.assumed = former.capture, True
         else:
             self.capture = self._captured(options.launch)
+
+    def _launches_like(self, former: WatchedProgram) -> bool:
+        signatures = [
+            {entry.name: parameter_slots(entry) for entry in one.module.entries()}
+            for one in (self, former)
+        ]
+        return self._host is not None and (self._host, signatures[0], self.options) == (
+            former._host,
+            signatures[1],
+            former.options,
+        )
+
+    def confirm(self) -> Capture | None:
+        """Runs the program after all; gives what it launched if that is not what was assumed."""
+        found = self._captured(self.options.launch)
+        self.assumed = False
+        assert self.capture is not None
+        return None if _alike(found, self.capture) else found
 
     def _captured(self, launch: int | None) -> Capture:
         options = self.options
@@ -183,6 +223,20 @@ def _must_be_given(options: Options, source: Path, link: list[Path]) -> bool:
     if source.suffix == ".ptx":
         return True
     return not is_program(source) and not any(map(_has_main, (source, *link)))
+
+
+def is_text(source: Path) -> bool:
+    """Whether it is CUDA source, and neither PTX nor a built program."""
+    return source.suffix != ".ptx" and not is_program(source)
+
+
+def _alike(one: Capture, other: Capture) -> bool:
+    """Whether two runs made the same launches, with buffers of the same sizes."""
+    sizes = [
+        [(launch.kernel, [buffer.nbytes for buffer in launch.buffers]) for launch in run.launches]
+        for run in (one, other)
+    ]
+    return (one.listed, sizes[0]) == (other.listed, sizes[1])
 
 
 def _has_main(source: Path) -> bool:

@@ -78,14 +78,26 @@ class Session:
     def kernels(self) -> list[KernelChoice]:
         return self.program.kernels()
 
-    def compile(self, source: str, progress: Progress | None = None) -> Build:
-        """A build of one of the sources as it is now, not used yet. Any thread may call this."""
+    def compile(
+        self, source: str, progress: Progress | None = None, *, again: Build | None = None
+    ) -> Build:
+        """A build of one of the sources as it is now, not used yet. Any thread may call this.
+
+        Launches of the former build may be assumed, but not in place of the build `again`, which
+        has assumed wrongly.
+        """
         options = replace(self._options, source=source)
         if source != self._options.source:
             options = replace(options, launch=None)
-        self._made += 1
-        number = self._made
-        program = WatchedProgram(options, self._device, progress or self._progress)
+        former = self._builds.get(source) if again is None else None
+        self._made += again is None
+        number = self._made if again is None else again.number
+        program = WatchedProgram(
+            options,
+            self._device,
+            progress or self._progress,
+            former.program if former is not None else None,
+        )
         return Build(program, self._device, number)
 
     def has(self, source: str) -> bool:

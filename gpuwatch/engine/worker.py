@@ -22,6 +22,9 @@ from gpuwatch.engine.session import Session
 from gpuwatch.errors import UserError
 
 _FRAME_SECONDS = 1 / 60
+_SHARE_LEFT = 4.0
+"""While a saved source is compiled, a simulated launch is followed by a pause of so many of its
+own lengths: both take all processors."""
 _IDLE_SECONDS = 0.05
 """How long a worker that launches nothing waits before it looks at what goes on beside it."""
 
@@ -94,8 +97,22 @@ class _Worker:
 
     def _launch(self) -> None:
         session = self._ready()
+        begun = time.monotonic()
         session.step()
         self._publish(session)
+        if self._beside is not None and self._beside.busy:
+            self._make_way(_SHARE_LEFT * (time.monotonic() - begun))
+
+    def _make_way(self, seconds: float) -> None:
+        """Launches nothing for so long, or until a request or another build is there."""
+        end = time.monotonic() + seconds
+        while (
+            self._beside is not None
+            and self._beside.busy
+            and time.monotonic() < end
+            and not self._connection.poll(_IDLE_SECONDS)
+        ):
+            pass
 
     def _publish(self, session: Session) -> None:
         now = time.monotonic()

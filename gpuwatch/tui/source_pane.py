@@ -113,6 +113,9 @@ class SourcePane(Drawing, ScrollView):
         if self.line in lines:
             self._ptx_top = max(0, lines.index(self.line) - self._page // 4)
 
+    def on_resize(self) -> None:
+        self._go(self.line)
+
     def action_move(self, step: int) -> None:
         self._go(self.line + step)
 

@@ -132,3 +132,33 @@ def test_switching_between_two_sources(source: Path) -> None:
         watch.select(source=str(source))
         assert _frame(watch).build == first.build
         assert watch.sources() == (str(source), other)
+
+
+def test_launches_that_a_build_assumed_wrongly_are_mended(tmp_path: Path) -> None:
+    source = tmp_path / "scaled.cu"
+    text = """\
+#include <cstdio>
+__global__ void scaled(float *out) { out[blockIdx.x * blockDim.x + threadIdx.x] = 1.0f; }
+int main()
+{
+    int number = 0;
+    FILE *file = fopen("NUMBER", "r");
+    if (!file || fscanf(file, "%d", &number) != 1) return 1;
+    float *out;
+    cudaMalloc(&out, 4096 * sizeof(float));
+    scaled<<<number, 64>>>(out);
+    return cudaDeviceSynchronize();
+}
+"""
+    number = tmp_path / "number"
+    source.write_text(text.replace("NUMBER", str(number)))
+    number.write_text("4")
+    with WorkerClient(Options(str(source), device="sim:a10")) as watch:
+        before = _frame(watch)
+        assert before.grid == (4, 1, 1)
+        number.write_text("8")
+        _write(source, source.read_text().replace("1.0f", "2.0f"))
+        _until(lambda: (frame := watch.latest()) is not None and frame.grid == (8, 1, 1))
+        after = _frame(watch)
+        assert after.build == before.build + 1
+        assert watch.status().error is None

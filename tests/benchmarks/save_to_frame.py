@@ -1,0 +1,81 @@
+"""Time from saving a source to the first frame of the new kernel, and of switching probes.
+
+    python tests/benchmarks/save_to_frame.py [DEVICE] [-- ARGUMENTS]
+
+Every save is of a text that was never compiled before. Prints seconds, and for the saves the
+parts that a build consists of. Targets: 1.5 s from save to frame; 0.1 s (GPU) and 0.3 s
+(simulator) from a probe key to its first frame once the probes were prepared.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+from gpuwatch.engine.client import WorkerClient
+from gpuwatch.engine.options import Options
+from gpuwatch.probe.catalogue import folder
+
+SAVES = 5
+MARK = "        float sum = 0.0f;"
+
+
+def _frame(watch: WorkerClient, build: int = 0) -> float:
+    """Waits for a frame of another build than `build`; the time when it came."""
+    while (frame := watch.latest()) is None or frame.build == build:
+        problem = watch.status().error
+        if problem is not None:
+            raise problem
+        time.sleep(0.001)
+    return time.perf_counter()
+
+
+def saves(watch: WorkerClient, source: Path) -> list[float]:
+    text, found = source.read_text(), []
+    for number in range(SAVES):
+        frame = watch.latest()
+        assert frame is not None
+        salt = f"{MARK} if (M == -{uuid.uuid4().int % 10**9}) sum = {number + 1};"
+        begun = time.perf_counter()
+        source.write_text(text.replace(MARK, salt))
+        found.append(_frame(watch, frame.build) - begun)
+    return found
+
+
+def switches(watch: WorkerClient) -> dict[str, float]:
+    """Seconds to the first frame of each preset, after time enough to prepare them."""
+    time.sleep(30)
+    found = {}
+    for probe in watch.probes()[1:]:
+        if probe.problem:
+            continue
+        begun = time.perf_counter()
+        watch.select(probe=probe.name)
+        found[probe.name] = _frame(watch) - begun
+    return found
+
+
+def main(words: list[str]) -> None:
+    at = words.index("--") if "--" in words else len(words)
+    device, arguments = words[0] if at else "sim:a10", tuple(words[at + 1 :])
+    with tempfile.TemporaryDirectory() as name:
+        source = Path(name) / "gemm.cu"
+        source.write_text((folder("kernels") / "gemm.cu").read_text())
+        with WorkerClient(Options(str(source), device=device, arguments=arguments)) as watch:
+            _frame(watch)
+            times = saves(watch, source)
+            said = [f"{entry.at % 1000:8.2f} {entry.text}" for entry in watch.log()]
+            for probe, seconds in switches(watch).items():
+                print(f"to {probe:<20}{seconds * 1000:8.0f} ms")
+    print("save to frame" + "".join(f"{value:8.2f} s" for value in times), end="")
+    print(f"   median {statistics.median(times):.2f} s   ({device})")
+    if "-v" in words:
+        print("\n".join(line for line in said if "ptxas" not in line))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

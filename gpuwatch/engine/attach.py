@@ -98,6 +98,8 @@ def load_probed(
     woven = weave(watched.module, launch.kernel, program, (launch.grid, launch.block))
     layout = _lay_out(watched, device, launch, woven)
     runner = _load(watched, device, woven.text, woven.entry, launch, woven, layout)
+    if runner.loaded.resident_blocks < plain.runner.loaded.resident_blocks:
+        runner, woven = _with_residents(watched, device, plain, program, runner, woven, layout)
     runner.warm_up(device.info.modelled)
     same = _same_results(plain, runner.loaded)
     if not device.info.modelled:
@@ -106,6 +108,22 @@ def load_probed(
     if not device.info.modelled:
         probed.pipeline = _pipeline(watched, device, plain, probed)
     return probed
+
+
+def _with_residents(
+    watched: WatchedProgram, device: Device, plain: PlainKernel, program: Program,
+    runner: Runner, woven: Woven, layout: MapLayout,
+) -> tuple[Runner, Woven]:  # fmt: skip
+    """The kernel with as many blocks on an SM as the plain one has, if ptxas can do with so few
+    registers without spilling more; else `runner` and `woven` as they are."""
+    launch, wanted = plain.launch, plain.runner.loaded.resident_blocks
+    shape = launch.grid, launch.block
+    bounded = weave(watched.module, launch.kernel, program, shape, residents=wanted)
+    assembled = assemble(watched.toolchain, bounded.text, watched.arch, bounded.entry)
+    if assembled.spill_store_bytes > plain.runner.assembled.spill_store_bytes:
+        return runner, woven
+    runner.loaded.close()
+    return _load(watched, device, bounded.text, bounded.entry, launch, bounded, layout), bounded
 
 
 def assemble_probed(watched: WatchedProgram, mangled: str, program: Program) -> Woven:

@@ -47,15 +47,24 @@ _POINTER_BYTES = 8
 _CONSTANT_BYTES = 64 << 10
 _REDUX = 80
 """The first generation with `redux.sync` (PTX ISA 9.0)."""
+_BOUNDING = frozenset({"minnctapersm", "maxnreg", "maxnctapersm"})
+_SHAPING = frozenset({"maxntid", "reqntid"})
 _LEVELS = frozenset({"thread", "warp"})
 
 
 def weave(
-    module: Module, entry: str, program: Program, shape: tuple[Dim3, Dim3] | None = None
+    module: Module,
+    entry: str,
+    program: Program,
+    shape: tuple[Dim3, Dim3] | None = None,
+    *,
+    residents: int = 0,
 ) -> Woven:
     """`module` with the probes of `program` woven into the kernel named exactly `entry`, and into
     the functions that it calls as far as the probes' registers allow. With `shape`, grid and
-    block of the launch, what is woven holds for launches of that shape only, and costs less.
+    block of the launch, what is woven holds for launches of that shape only, and costs less; with
+    `residents` too, ptxas is told to leave room for so many blocks on an SM, if the kernel says
+    nothing of it itself.
 
     Raises UserError when there is no such kernel, when a probe's position matches nothing, when a
     helper cannot be had there, or when a map's record cannot hold its fields.
@@ -65,7 +74,17 @@ def weave(
     known = known_registers(*shape) if shape else {}
     with collector_paused():
         strides = lane_strides(function, shape[1]) if shape and _asks_for_lanes(program) else {}
-    return _Weaver(module, function, program, known, strides).weave()
+        bounds = _bounds(function, shape[1], residents) if shape and residents else ""
+        return _Weaver(module, function, program, known, strides).weave(bounds)
+
+
+def _bounds(function: Function, block: Dim3, residents: int) -> str:
+    """Directives for so many blocks on an SM (PTX ISA 9.0, "Performance-Tuning Directives")."""
+    own = {one.split()[0].lstrip(".") for one in function.directives}
+    if own & _BOUNDING:
+        return ""
+    shape = "" if own & _SHAPING else f".maxntid {', '.join(map(str, block))} "
+    return f"{shape}.minnctapersm {residents}"
 
 
 def _asks_for_lanes(program: Program) -> bool:
@@ -125,7 +144,7 @@ class _Weaver:
         self._matched = match(program, self._functions)
         self._kept: list[str] = []
 
-    def weave(self) -> Woven:
+    def weave(self, bounds: str) -> Woven:
         owned = [line for one in self._program.probes for line in text.declare(self._shared, one)]
         buffers = self._shared.buffers.departed + self._counts
         self._shared.pointer_space = _pointer_space(self._module, buffers)
@@ -143,6 +162,7 @@ class _Weaver:
         declared = owned + self._declarations()
         edits = Edits(self._module.text)
         self._declare_pointers(edits, buffers)
+        edits.before(self._function.body_start - 1, bounds)
         main.insert(edits, declared + entry_lines)
         for body, _ in others:
             body.insert(edits, declared if body.woven else ())

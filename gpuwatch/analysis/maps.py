@@ -40,6 +40,8 @@ class SiteRow:
     opcode: str
     function: str
     values: dict[str, Number]
+    mix: tuple[tuple[str, int], ...] = ()
+    """Of a basic block: how many instructions of each class it has, and "flop"."""
 
 
 @dataclass(slots=True)
@@ -124,11 +126,14 @@ def site_rows(
     slots: NDArray[np.int64],
     columns: Mapping[str, NDArray[np.generic]],
     labels: Sequence[tuple[int, str, str]],
+    mixes: Sequence[tuple[tuple[str, int], ...]] = (),
 ) -> tuple[SiteRow, ...]:
-    """One row per record; `labels` are (source line, opcode, function) of each site."""
+    """One row per record; `labels` are (source line, opcode, function) of each site, `mixes` what
+    the basic blocks there are made of."""
     rows = []
     for place, slot in enumerate(slots.tolist()):
         values = {name: column[place].item() for name, column in columns.items()}
         line, opcode, function = labels[slot]
-        rows.append(SiteRow(line, opcode, function, values))
+        mix = mixes[slot] if mixes else ()
+        rows.append(SiteRow(line, opcode, function, values, mix))
     return tuple(sorted(rows, key=lambda row: row.source_line))

@@ -65,6 +65,7 @@ class MapReader:
         self._always = always_saved(program)
         self._layout = layout
         self._labels = [(site.source_line, site.opcode, site.function) for site in sites]
+        self._mixes = [site.mix for site in sites]
         self._main = main_place(layout)
         self._shape = Shape(
             launch.threads_per_block, launch.warps_per_block, max(self._main.divisor, 1)
@@ -139,7 +140,7 @@ class MapReader:
         extremes = {field.name for field in map_.fields if field.reduction != "sum"}
         figures.fields = all_figures(columns, place.sample, extremes)
         if map_.level in ("site", "line"):
-            figures.sites = site_rows(decoded.slots, columns, self._labels)
+            figures.sites = site_rows(decoded.slots, columns, self._labels, self._mixes)
         return figures
 
     def _fill(self, result: Reading, decoded: Decoded, seen: Intervals) -> None:

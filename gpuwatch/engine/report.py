@@ -7,9 +7,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from gpuwatch.analysis.metrics import lines_of, metrics_of
 from gpuwatch.analysis.occupancy import SmColumns
 from gpuwatch.analysis.warps import is_timed
-from gpuwatch.engine import report_maps
+from gpuwatch.engine import report_maps, summaries
 from gpuwatch.engine.frame import Frame
 
 _BAR_CELLS = 20
@@ -59,6 +60,8 @@ def as_json(frame: Frame) -> dict[str, Any]:
             "ratio": ratio_of(frame),
         },
         "wall_seconds_per_launch": frame.wall_seconds_per_launch,
+        "metrics": metrics_of(frame.maps),
+        "lines": lines_of(frame.maps),
         "maps": [report_maps.as_json(figures) for figures in frame.maps],
         "notes": list(frame.notes),
     }
@@ -104,8 +107,9 @@ def render(frame: Frame, console: Console) -> None:
     if frame.warps_table is not None and "warpid" in frame.warps_table.fields:
         console.print()
         console.print(_warp_table(frame, unit))
+    summaries.render(frame.maps, console)
     for figures in frame.maps:
-        if not is_timed(tuple(figures.columns)):
+        if not summaries.is_access_map(figures) and not is_timed(tuple(figures.columns)):
             report_maps.render(figures, console)
 
 

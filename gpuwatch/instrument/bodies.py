@@ -16,7 +16,9 @@ from gpuwatch.instrument.scene import Scene, Shared
 from gpuwatch.instrument.sites import Sites, Stop, Where
 from gpuwatch.instrument.source_lines import SourceLines
 from gpuwatch.instrument.subject_reader import SubjectReader
+from gpuwatch.probe.language import BLOCKS
 from gpuwatch.probe.model import Probe
+from gpuwatch.ptx.classes import block_mixes
 from gpuwatch.ptx.model import (
     Directive,
     Function,
@@ -68,6 +70,8 @@ class Body:
         self._counted = 0
         self._file = file
         self._strides = strides or {}
+        blocks = any(probe.position == BLOCKS for probe in shared.program.probes)
+        self._mixes = block_mixes(self._statements) if blocks else {}
         self._source = SourceLines(file)
         self.first = next((s for s in self._statements if not isinstance(s, _LEADING)), None)
 
@@ -161,7 +165,7 @@ class Body:
         instruction = statement if isinstance(statement, Instruction) else None
         before = after = ""
         if stop:
-            where = self._where(statement)
+            where = replace(self._where(statement), mix=self._mixes.get(index, ()))
             own = -1 if self._name else index
             before, after = self._sites.weave(stop, reader, instruction, where, own)
         self._blocks.append((offset, False, before))

@@ -29,6 +29,10 @@ class Site:
     """The file that `source_line` is in; "" for the kernel's own, in which a line counts as the
     innermost one that the code was inlined into."""
 
+    mix: tuple[tuple[str, int], ...] = ()
+    """Of a basic block: how many instructions of each class it has, and under "flop" how many
+    floating-point operations a thread makes in it (`gpuwatch.ptx.classes`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:

@@ -20,8 +20,9 @@ from gpuwatch.instrument.model import Site
 from gpuwatch.instrument.scene import Scene, Shared, Sums
 from gpuwatch.instrument.subject import HELPERS, Subject
 from gpuwatch.instrument.subject_reader import SubjectReader
-from gpuwatch.probe.language import BRANCHES
+from gpuwatch.probe.language import BLOCKS, BRANCHES
 from gpuwatch.probe.model import Probe
+from gpuwatch.ptx.classes import Mix
 from gpuwatch.ptx.model import Instruction
 
 _HOLE = "\0%s\0"
@@ -44,6 +45,8 @@ class Where:
     source_line: int
     source_file: str
     function: str
+    mix: Mix = ()
+    """What the basic block that begins there is made of."""
 
 
 class Sites:
@@ -65,7 +68,7 @@ class Sites:
         number = len(self.all)
         self.all.append(
             Site(number, probe.name, opcode, where.line, where.source_line, where.function,
-                 probe.before, where.source_file)
+                 probe.before, where.source_file, where.mix if probe.position == BLOCKS else ())
         )  # fmt: skip
         return str(number)
 

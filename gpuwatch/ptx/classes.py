@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from gpuwatch.ptx.model import Instruction
+from gpuwatch.ptx import isa
+from gpuwatch.ptx.loops import block_starts
+from gpuwatch.ptx.model import Instruction, Statement
 
 CLASSES = ("fp16", "fp32", "fp64", "int", "special", "convert", "tensor", "load", "store",
            "atomic", "barrier", "control", "warp", "other")  # fmt: skip
@@ -32,6 +34,8 @@ _OPERATIONS = {"add": 1, "sub": 1, "mul": 1, "fma": 2, "mad": 2}
 _PACKED = frozenset({"f16x2", "bf16x2", "f32x2"})
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 _LANES = 32
+Mix = tuple[tuple[str, int], ...]
+"""(class, number of instructions) for each class that is there, and ("flop", number)."""
 
 
 def class_of(instruction: Instruction) -> str:
@@ -63,9 +67,23 @@ def operations(instruction: Instruction) -> int:
     return _OPERATIONS.get(tokens[0], 0) * packed
 
 
-def mix_of(instructions: Iterable[Instruction]) -> tuple[tuple[str, int], ...]:
-    """(class, number) of each class that is there; "flop" is the floating-point operations that
-    one thread makes."""
+def block_mixes(body: Sequence[Statement]) -> dict[int, Mix]:
+    """What each basic block is made of, by the index of its first instruction."""
+    starts = block_starts(body)
+    mixes = {}
+    for start, following in zip(starts, [*starts[1:], len(body)], strict=True):
+        block = []
+        for one in body[start:following]:
+            if isinstance(one, Instruction):
+                block.append(one)
+                if isa.ends_block(one):
+                    break
+        mixes[start] = mix_of(block)
+    return mixes
+
+
+def mix_of(instructions: Iterable[Instruction]) -> Mix:
+    """The classes of some instructions; "flop" is the operations that one thread makes."""
     counts: Counter[str] = Counter()
     for one in instructions:
         counts[class_of(one)] += 1

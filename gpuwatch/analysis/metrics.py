@@ -1,0 +1,173 @@
+"""Figures with a name of their own out of the maps of the presets: traffic, conflicts, mix, waits.
+
+A map is known by its name and fields (those of the files in `probes/`), so a copied preset that
+keeps them has the same figures. Totals of a sampled map are estimates.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from gpuwatch.analysis.maps import Buckets, MapFigures, Number, SiteRow
+
+SECTOR_BYTES = 32
+PERCENTILES = (50, 90, 99)
+Metrics = dict[str, Number | dict[str, Number]]
+Sums = Mapping[str, Number]
+"""Totals of the fields of a map, over the launch or over a source line."""
+
+
+def metrics_of(maps: Iterable[MapFigures]) -> Metrics:
+    """The figures of a launch by name; only those that its maps have."""
+    result: Metrics = {}
+    for figures in maps:
+        if figures.name in _FORMULAS and figures.fields:
+            sums = {one.name: one.total for one in figures.fields if one.total is not None}
+            result |= _FORMULAS[figures.name](sums)
+        if _is_mix(figures):
+            result |= _mix(figures.sites, figures.sample)
+        if figures.name == "load_latency" and figures.buckets is not None:
+            result["load_latency"] = percentiles(figures.buckets)
+    return result
+
+
+def lines_of(maps: Sequence[MapFigures]) -> list[Metrics]:
+    """The same per source line, in order of lines; "line" and "function" say which."""
+    found: dict[tuple[int, str], Metrics] = {}
+    for figures in maps:
+        rows: dict[tuple[int, str], list[SiteRow]] = defaultdict(list)
+        for row in figures.sites:
+            rows[row.source_line, row.function].append(row)
+        for place, of_line in rows.items():
+            own = found.setdefault(place, {"line": place[0], "function": place[1]})  # type: ignore[dict-item]
+            own |= _of_line(figures, of_line)
+    return [found[place] for place in sorted(found)]
+
+
+def _of_line(figures: MapFigures, rows: Sequence[SiteRow]) -> Metrics:
+    if _is_mix(figures):
+        return _mix(rows, figures.sample)
+    if figures.name not in _FORMULAS:
+        return {}
+    sums: dict[str, Number] = defaultdict(int)
+    for row in rows:
+        for name, value in row.values.items():
+            sums[name] += value * figures.sample
+    return _FORMULAS[figures.name](sums)
+
+
+def percentiles(buckets: Buckets) -> dict[str, Number]:
+    """Where the values of a histogram have their percentiles, taken to be spread evenly over a
+    bucket; {} for none."""
+    total = int(buckets.counts.sum())
+    if not total:
+        return {}
+    ends = np.cumsum(buckets.counts)
+    result: dict[str, Number] = {}
+    for percent in PERCENTILES:
+        wanted = total * percent / 100
+        place = int(np.searchsorted(ends, wanted))
+        low, high = buckets.edges[place], buckets.edges[place + 1]
+        before = ends[place] - buckets.counts[place]
+        within = (wanted - before) / buckets.counts[place]
+        result[f"p{percent}"] = float(low + (high - low) * within)
+    return result
+
+
+def ratio(part: Number, whole: Number) -> float:
+    """`part` / `whole`; 0 of nothing."""
+    return float(part / whole) if whole else 0.0
+
+
+def _traffic(what: str) -> Callable[[Sums], Metrics]:
+    def metrics(sums: Sums) -> Metrics:
+        return {
+            f"{what}_requests": sums["requests"],
+            f"{what}_sectors": sums["sectors"],
+            f"{what}_bytes": sums["sectors"] * SECTOR_BYTES,
+            f"{what}_bytes_asked": sums["bytes"],
+            f"{what}_efficiency": ratio(sums["bytes"], sums["sectors"] * SECTOR_BYTES),
+        }
+
+    return metrics
+
+
+def _conflicts(what: str) -> Callable[[Sums], Metrics]:
+    def metrics(sums: Sums) -> Metrics:
+        return {
+            f"{what}_requests": sums["requests"],
+            f"{what}_conflicts": sums["conflicts"],
+            f"{what}_bytes_asked": sums["bytes"],
+        }
+
+    return metrics
+
+
+def _branches(sums: Sums) -> Metrics:
+    executed = sums["executed"]
+    return {
+        "branches": executed,
+        "branches_split": sums["split"],
+        "branch_efficiency": ratio(executed - sums["split"], executed),
+        "active_lanes_mean": ratio(sums["lanes"], executed),
+        "taken_share": ratio(sums["taken"], sums["lanes"]),
+    }
+
+
+def _barriers(sums: Sums) -> Metrics:
+    return {
+        "barrier_passes": sums["passes"],
+        "barrier_cycles": sums["cycles"],
+        "barrier_cycles_mean": ratio(sums["cycles"], sums["passes"]),
+    }
+
+
+def _latency(sums: Sums) -> Metrics:
+    return {
+        "loads_measured": sums["loads"],
+        "load_cycles_mean": ratio(sums["cycles"], sums["loads"]),
+    }
+
+
+_FORMULAS: dict[str, Callable[[Sums], Metrics]] = {
+    "global_loads": _traffic("global_load"),
+    "global_stores": _traffic("global_store"),
+    "shared_loads": _conflicts("shared_load"),
+    "shared_stores": _conflicts("shared_store"),
+    "branches": _branches,
+    "barrier_waits": _barriers,
+    "line_latency": _latency,
+}
+
+
+def _is_mix(figures: MapFigures) -> bool:
+    return figures.name == "blocks_run" and any(row.mix for row in figures.sites)
+
+
+def _mix(rows: Iterable[SiteRow], sample: int) -> Metrics:
+    """Instructions by class: how often a block ran times how many of them it has."""
+    warps: dict[str, Number] = defaultdict(int)
+    threads: dict[str, Number] = defaultdict(int)
+    for row in rows:
+        for name, number in row.mix:
+            warps[name] += row.values["warps"] * number * sample
+            threads[name] += row.values["threads"] * number * sample
+    flop = threads.pop("flop", 0)
+    warps.pop("flop", 0)
+    return {
+        "warp_instructions": sum(warps.values()),
+        "thread_instructions": sum(threads.values()),
+        "flop": flop,
+        "warp_instructions_by_class": dict(sorted(warps.items())),
+        "thread_instructions_by_class": dict(sorted(threads.items())),
+    }
+
+
+def by_share(counts: Mapping[str, Number]) -> Iterator[tuple[str, Number, float]]:
+    """(name, count, share of all) of counts, the greatest first."""
+    total = sum(counts.values())
+    for name, count in sorted(counts.items(), key=lambda one: -one[1]):
+        yield name, count, ratio(count, total)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from sim_support import launch_of, ptx_of, run
 
 from gpuwatch.device.base import KernelImage
 from gpuwatch.device.sim import open_sim
+from gpuwatch.device.sim.faults import readable
 from gpuwatch.errors import UserError
 
 SOURCE = r"""
@@ -49,14 +51,21 @@ def fails(ptx: str, kernel: str, arguments: list[np.ndarray | np.generic], grid:
 OUT = np.zeros(64, np.int32)
 
 
+def test_kernels_are_named_without_their_parameters() -> None:
+    names = {"_Z4wildPii": "wild", "_ZN4mine5inner4wildEPi": "mine::inner::wild", "plain": "plain"}
+    assert {mangled: readable(mangled) for mangled in names} == names
+
+
 def test_wild_store(ptx: str) -> None:
     error = fails(ptx, "wild", [OUT, np.int64(1 << 40)])
     assert "global address 0x" in error.message
     assert "st.global" in error.message
     assert error.at is not None
-    assert "st.global" in error.at.text
+    assert error.at.file.endswith("kernel.cu")
+    assert error.at.line == 3
+    assert error.at.text == SOURCE.splitlines()[2]
     assert "kernel wild" in error.detail
-    assert "kernel.cu:3" in error.detail
+    assert re.search(r"PTX line \d+: st.global", error.detail)
 
 
 def test_a_store_just_behind_a_buffer(ptx: str) -> None:

@@ -12,7 +12,7 @@ from sim_support import launch_of, run
 
 from gpuwatch.device.base import KernelImage
 from gpuwatch.device.sim import open_sim
-from gpuwatch.device.sim.exactness import inexact
+from gpuwatch.device.sim.exactness import FUSIBLE, inexact
 from gpuwatch.ptx import parse
 from gpuwatch.ptx.model import Instruction
 
@@ -105,4 +105,26 @@ ret;
 }}
 """
     body = parse(text).entries()[0].body or []
-    assert inexact(s for s in body if isinstance(s, Instruction)) == ()
+    assert inexact([s for s in body if isinstance(s, Instruction)]) == ()
+
+
+@pytest.mark.parametrize(
+    ("code", "fusible"),
+    [
+        ("mul.f32 %f1, %f2, %f3; mul.f32 %f4, %f5, %f6; sub.f32 %f7, %f1, %f4;", True),
+        ("mul.f64 %f1, %f2, %f3; add.f64 %f7, %f2, %f1;", True),
+        ("mul.rn.f32 %f1, %f2, %f3; add.f32 %f7, %f2, %f1;", False),
+        ("mul.f32 %f1, %f2, %f3; add.rn.f32 %f7, %f2, %f1;", False),
+        ("mul.f32 %f1, %f2, %f3; add.f32 %f7, %f2, %f1; st.global.f32 [%rd1], %f1;", False),
+        ("mul.f32 %f1, %f2, %f3; mul.f32 %f7, %f2, %f1;", False),
+    ],
+)
+def test_products_and_sums_that_ptxas_may_fuse_are_named(code: str, fusible: bool) -> None:
+    """What ptxas does with each for sm_90: one fma, or a product and a sum."""
+    registers = ".reg .f32 %f<9>; .reg .b64 %rd<3>;"
+    body = (
+        parse(f"{_HEAD}.visible .entry k() {{\n{registers}\n{code}\nret;\n}}\n").entries()[0].body
+    )
+    assert inexact([s for s in body or [] if isinstance(s, Instruction)]) == (
+        (FUSIBLE,) if fusible else ()
+    )

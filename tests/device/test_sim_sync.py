@@ -176,7 +176,7 @@ def test_threads_that_have_exited_do_not_hold_up_barriers(ptx: str) -> None:
     ("kernel", "threads", "wanted"),
     [
         ("never_meet", 32, ["lanes 0-15", "shfl.sync.idx.b32", "lanes 16-31", "at barrier 0"]),
-        ("too_few", 64, ["warp 0: wait at barrier 1, ", "warp 1: wait at barrier 2, "]),
+        ("too_few", 64, ["warp 0: waiting at barrier 1, ", "warp 1: waiting at barrier 2, "]),
     ],
 )
 def test_a_deadlock_is_reported_with_where_warps_stand(
@@ -193,5 +193,5 @@ def test_a_deadlock_is_reported_with_where_warps_stand(
 def test_a_hang_is_reported_with_where_warps_stand(ptx: str) -> None:
     with pytest.raises(UserError, match="did not end") as caught:
         run(ptx, "hangs", (2, 1, 1), (96, 1, 1), [np.zeros(1, np.int32)], timeout=0.5)
-    assert "warps 1-2: wait at barrier 0" in caught.value.detail
-    assert "warp 0: run at" in caught.value.detail
+    assert "warps 1-2: waiting at barrier 0" in caught.value.detail
+    assert "warp 0: running at" in caught.value.detail

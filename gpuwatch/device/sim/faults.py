@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from gpuwatch.device.sim.access import space_of
 from gpuwatch.device.sim.arena import Arena
@@ -16,14 +18,15 @@ from gpuwatch.device.sim.layout import (
     FaultKind,
 )
 from gpuwatch.device.sim.program import Program, location
-from gpuwatch.errors import UserError
+from gpuwatch.errors import Location, UserError
 from gpuwatch.launch.model import Launch
 from gpuwatch.ptx.model import Immediate, Instruction, Module
 from gpuwatch.ptx.types import TYPE_BITS
 
 _NULL_PAGE = 4096
-_TILE_ROW_BYTES = 16
 """Addresses below this come from a null pointer."""
+_TILE_ROW_BYTES = 16
+_LENGTH = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +62,45 @@ def describe(fault: Fault, scene: Scene) -> UserError:
     instruction = scene.program.instructions[fault.instruction] if known else None
     message, hint = _MESSAGES[fault.kind](fault, instruction, scene)
     launch = scene.launch
-    where = f"kernel {launch.kernel}, block {_index(fault.block, launch.grid)}"
+    where = f"kernel {readable(launch.kernel)}, block {_index(fault.block, launch.grid)}"
     if fault.kind not in (FaultKind.STOPPED, FaultKind.DEADLOCK):
         lane = _culprit(fault, instruction, scene)
         where += f", thread {_index(fault.warp * 32 + lane, launch.block)}"
     lines = [where]
-    if instruction is not None and instruction.line:
-        lines.append(f"source {source_line(scene.module, instruction)}")
-    at = location(scene.module, instruction) if instruction is not None else None
+    at = _source(scene.module, instruction) if instruction is not None else None
+    if instruction is not None:
+        place = location(scene.module, instruction)
+        text = " ".join(place.text.split())
+        lines += [f"PTX line {place.line}: {text}"] if at is not None else []
+        at = at or place
     detail = "\n".join([*lines, *fault.standing])
     return UserError(message, at=at, detail=detail, hint=hint, status=1)
+
+
+def readable(kernel: str) -> str:
+    """The name of a kernel without the parameters in it: "wild" of "_Z4wildPii"."""
+    rest = kernel.removeprefix("_Z").removeprefix("N")
+    names = []
+    while (length := _LENGTH.match(rest)) and kernel.startswith("_Z"):
+        end = length.end() + int(length[0])
+        names.append(rest[length.end() : end])
+        rest = rest[end:]
+        if not kernel.startswith("_ZN"):
+            break
+    return "::".join(names) or kernel
+
+
+def _source(module: Module, instruction: Instruction) -> Location | None:
+    """The place of an instruction in the source, with its text; None where it has none or the
+    source cannot be read."""
+    path = Path(module.files.get(instruction.file, ""))
+    if not instruction.line or not path.is_file():
+        return None
+    lines = path.read_text(errors="replace").splitlines()
+    if instruction.line > len(lines):
+        return None
+    text = lines[instruction.line - 1]
+    return Location(str(path), instruction.line, len(text) - len(text.lstrip()) + 1, text)
 
 
 def source_line(module: Module, instruction: Instruction) -> str:
@@ -84,7 +116,7 @@ _Message = tuple[str, str]
 
 def _stopped(_: Fault, __: Instruction | None, scene: Scene) -> _Message:
     return (
-        f"the kernel {scene.launch.kernel} did not end in time",
+        f"the kernel {readable(scene.launch.kernel)} did not end in time",
         "look for a loop that cannot end, or threads that wait for other blocks; a kernel that "
         "just takes long needs a greater --timeout",
     )
@@ -92,7 +124,7 @@ def _stopped(_: Fault, __: Instruction | None, scene: Scene) -> _Message:
 
 def _deadlock(_: Fault, __: Instruction | None, scene: Scene) -> _Message:
     return (
-        f"deadlock in the kernel {scene.launch.kernel}: every warp of a block waits",
+        f"deadlock in the kernel {readable(scene.launch.kernel)}: every warp of a block waits",
         "threads must reach the same barriers, and lanes the *_sync calls whose mask names them",
     )
 
@@ -105,8 +137,8 @@ def _assertion(fault: Fault, _: Instruction | None, scene: Scene) -> _Message:
     message, file, line, function = fault.addresses[:4]
     text, name, place = (scene.arena.text(a) for a in (message, function, file))
     return (
-        f"{place}:{line & 0xFFFFFFFF}: {name}: assertion `{text}` failed",
-        "the condition of an assert() in the kernel is false",
+        f"assertion `{text}` failed in {name}, {place}:{line & 0xFFFFFFFF}",
+        "the condition of an assert() in the kernel is false for this thread",
     )
 
 

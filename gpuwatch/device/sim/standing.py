@@ -16,7 +16,7 @@ _MOST_LINES = 8
 def standing(
     module: Module, program: Program, warps: NDArray[np.uint8], warp_bytes: int
 ) -> tuple[str, ...]:
-    """Lines such as "warps 0-3: wait at barrier 0, kernel.cu:12", the first eight.
+    """Lines such as "warps 0-3: waiting at barrier 0, kernel.cu:12", the first eight.
 
     `warps` are the suspended warps of the block, `warp_bytes` each.
     """
@@ -39,13 +39,13 @@ def _doing(module: Module, program: Program, counter: int) -> str:
         barrier = program.instructions[program.blocks[counter - WAITING_PC].first - 1]
         number = barrier.operands[0]
         name = f"barrier {number.value}" if isinstance(number, Immediate) else "a barrier"
-        return f"wait at {name}, {source_line(module, barrier)}"
+        return f"waiting at {name}, {source_line(module, barrier)}"
     block = program.blocks[counter % MEETING_PC]
     instruction = program.instructions[block.first]
     if counter >= MEETING_PC:
         name = ".".join(instruction.tokens)
-        return f"wait for lanes of their warp at {name}, {source_line(module, instruction)}"
-    return f"run at {source_line(module, instruction)}"
+        return f"waiting for lanes of their warp at {name}, {source_line(module, instruction)}"
+    return f"running at {source_line(module, instruction)}"
 
 
 def _threads(chosen: NDArray[np.bool_]) -> str:

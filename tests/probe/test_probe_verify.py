@@ -298,7 +298,11 @@ def _save(value: Helper | Read) -> Save:
 
 
 def test_presets_load_and_keep_their_layout() -> None:
-    assert [(key, name) for key, name, _ in presets()] == [(1, "block_sched"), (2, "warp_duration")]
+    names = [
+        *("block_sched", "warp_duration", "gmem_traffic", "smem_conflicts", "instr_mix"),
+        *("barrier_wait", "divergence", "mem_latency", "dmat"),
+    ]
+    assert [(key, name) for key, name, _ in presets()] == list(enumerate(names, 1))
     for _, name, path in presets():
         program = load(name)
         assert program.name == name and program.title.endswith(".")

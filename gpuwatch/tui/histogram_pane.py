@@ -243,10 +243,10 @@ class HistogramPane(Pane):
         if shown is None:
             return [[]]
         modes: list[list[Span]] = []
-        if self.scale_name != _SCALES[0]:
-            modes.append([(self.scale_name, STRONG)])
         if self.accumulated:
             modes.append([(whole(shown.now.launches), STRONG), (" launches", QUIET)])
+        if self.scale_name != _SCALES[0]:
+            modes.append([(self.scale_name, STRONG)])
         if shown.before is not None:
             then: list[Span] = [(self.glyphs.rule, STRONG), (" before", QUIET)]
             modes.append([*then, (f" p50 {brief(shown.before.quantiles[0])}", TEXT)])

@@ -72,7 +72,12 @@ class MapsPane(Drawing, ScrollView):
         self.view = view
         if fresh:
             self._lines = list(
-                map_lines(shown_maps(view.frame), self.glyphs, Widths.of(self.size.width))
+                map_lines(
+                    shown_maps(view.frame),
+                    self.glyphs,
+                    Widths.of(self.size.width),
+                    in_table=view.table.map if view.table is not None else "",
+                )
             )
             self.virtual_size = Size(self.size.width, len(self._lines) + 1)
         self.refresh()
@@ -103,8 +108,11 @@ def shown_maps(frame: Frame | None) -> tuple[MapFigures, ...]:
     return tuple(one for one in maps if not is_timed(tuple(one.columns)))
 
 
-def map_lines(maps: Iterable[MapFigures], glyphs: Glyphs, widths: Widths) -> Iterable[Line]:
-    """Lines of all maps, a blank one between two."""
+def map_lines(
+    maps: Iterable[MapFigures], glyphs: Glyphs, widths: Widths, in_table: str = ""
+) -> Iterable[Line]:
+    """Lines of all maps, a blank one between two; the rows of the map `in_table` are left out,
+    because the table shows them."""
     for number, figures in enumerate(maps):
         if number:
             yield []
@@ -115,7 +123,7 @@ def map_lines(maps: Iterable[MapFigures], glyphs: Glyphs, widths: Widths) -> Ite
         yield from _total_lines(figures, widths)
         if figures.sites:
             yield from _site_lines(figures, glyphs, widths)
-        elif len(figures.slot) > 1:
+        elif len(figures.slot) > 1 and figures.name != in_table:
             yield from _row_lines(figures, widths)
 
 

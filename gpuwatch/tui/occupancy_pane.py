@@ -23,6 +23,7 @@ _SPARK_CELL = 26
 _BAR_CELL = 9
 """Narrowest cell with a label, a bar and a number: " 17 ▇  94"."""
 _NUMBER_CELL = 3
+_DOT_CELL = 2
 _LABEL = 4
 _WIDEST = 60
 
@@ -30,7 +31,8 @@ _WIDEST = 60
 @dataclass(frozen=True, slots=True)
 class CellLayout:
     """`style` is "spark" (label, bar, number, sparkline), "bar" (without the sparkline),
-    "number" (coloured numbers, one label a line) or "dot" (one coloured cell each)."""
+    "number" (coloured numbers, one label a line) or "dot" (a coloured mark each, in ASCII the
+    tens)."""
 
     style: str
     columns: int
@@ -53,6 +55,8 @@ def cell_layout(sms: int, width: int, height: int) -> CellLayout:
         most = (width - _LABEL) // _NUMBER_CELL
         tens = most // 10 * 10
         return CellLayout("number", tens if tens >= columns else columns, _NUMBER_CELL)
+    if (width - _LABEL) // columns >= _DOT_CELL:
+        return CellLayout("dot", (width - _LABEL) // _DOT_CELL, _DOT_CELL)
     return CellLayout("dot", max(1, width - _LABEL), 1)
 
 
@@ -211,7 +215,9 @@ class OccupancyPane(Pane):
         for index in chosen:
             part = float(sms.occupancy[index])
             style = CURSOR if self._marked(index) else ramp(part)
-            spans.append((self.glyphs.block * layout.width, style))
+            tens = "0123456789#"[min(10, int(part * 10))]
+            dot = tens if self.glyphs.block.isascii() else self.glyphs.block
+            spans.append((dot.rjust(layout.width), style))
         return spans
 
     def _marked(self, index: int) -> bool:

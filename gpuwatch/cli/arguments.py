@@ -10,6 +10,7 @@ from gpuwatch import __version__
 from gpuwatch.engine.options import DEFAULT_MAP_LIMIT, Options
 from gpuwatch.errors import UserError
 from gpuwatch.probe.catalogue import folder
+from gpuwatch.trace.export import FORMATS
 
 DESCRIPTION = "A live view inside a running CUDA kernel, on a GPU or on a simulated one."
 EPILOG = """\
@@ -21,6 +22,7 @@ commands:
   gpuwatch report SOURCE       the same without a screen; SOURCE may be a trace
   gpuwatch record SOURCE       launches written to a trace folder
   gpuwatch replay DIR          a recorded trace on the live screen
+  gpuwatch export DIR --to F   a trace as perfetto, chrome, parquet, csv, json or npz
   gpuwatch compare A B         two sources or traces, figure by figure
   gpuwatch kernels SOURCE      the kernels of a file and how they are launched
   gpuwatch probes              the presets
@@ -121,6 +123,17 @@ def watch_parser(command: str) -> argparse.ArgumentParser:
     parser.add_argument("others", nargs="*", metavar="SOURCE", help=more)
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument("--no-picker", action="store_true", help="start watching at once")
+    parser.add_argument(
+        "--screenshots", default="screenshots", metavar="DIR", help="where c saves (screenshots/)"
+    )
+    parser.add_argument("--kiosk", action="store_true", help="show every probe by turns")
+    parser.add_argument(
+        "--kiosk-seconds",
+        type=_above_zero,
+        default=12.0,
+        metavar="S",
+        help="how long each is shown (default 12)",
+    )
     parser.set_defaults(launches=3, json=False, callback="", no_callback=False, callback_timeout=60)
     return parser
 
@@ -152,6 +165,17 @@ def replay_parser(command: str) -> argparse.ArgumentParser:
     add("--json", action="store_true", help="without a terminal: print JSON")
     add("--ascii", action="store_true", help="draw with ASCII characters only")
     _add_callback(parser)
+    return parser
+
+
+def export_parser(command: str) -> argparse.ArgumentParser:
+    parser = base_parser(command)
+    add = parser.add_argument
+    add("source", metavar="DIR", help="a trace folder, or one of its result files")
+    add("--to", required=True, choices=FORMATS, help="the form")
+    add("-o", "--output", metavar="FILE", default="", help="default: the folder's name, here")
+    add("-k", "--kernel", default="", help="one of its kernels, by a name or a part of one")
+    add("--launch", type=_count, metavar="N", help="only this launch, from 0")
     return parser
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from rich.console import Console
 
-from gpuwatch.cli import arguments, compare, kernels, probes, ptx, record, replay, report
+from gpuwatch.cli import arguments, compare, export, kernels, probes, ptx, record, replay, report
 from gpuwatch.cli.arguments import options_of, split_program
 from gpuwatch.doctor import doctor
 from gpuwatch.engine.client import WorkerClient
@@ -44,7 +45,13 @@ def _watch(given: argparse.Namespace) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         return report.run(given)
     with WorkerClient(options) as watch:
-        return run_app(watch, ascii_only=given.ascii, picker=not given.no_picker)
+        return run_app(
+            watch,
+            ascii_only=given.ascii,
+            picker=not (given.no_picker or given.kiosk),
+            shots=Path(given.screenshots),
+            kiosk=given.kiosk_seconds if given.kiosk else None,
+        )
 
 
 def _doctor(_given: argparse.Namespace) -> int:
@@ -57,6 +64,7 @@ _COMMANDS: dict[str, _Command] = {
     "report": (arguments.report_parser, report.run),
     "record": (arguments.record_parser, record.run),
     "replay": (arguments.replay_parser, replay.run),
+    "export": (arguments.export_parser, export.run),
     "compare": (arguments.compare_parser, compare.run),
     "kernels": (arguments.listing_parser, kernels.run),
     "probes": (probes.parser, probes.run),

@@ -56,6 +56,11 @@ class ReplaySession:
         return len(self._kernel.numbers)
 
     @property
+    def numbers(self) -> tuple[int, ...]:
+        """Which of the trace's launches those are."""
+        return self._kernel.numbers
+
+    @property
     def position(self) -> int:
         """Place among them of the one read last."""
         return self._kernel.position

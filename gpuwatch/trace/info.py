@@ -182,4 +182,5 @@ def _site(values: Values) -> Site:
         function=values.text("function"),
         before=values.truth("before", default=True),
         source_file=values.text("source_file"),
+        mix=values.pairs("mix"),
     )

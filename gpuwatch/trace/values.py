@@ -92,12 +92,25 @@ class Values:
         shown = found if len(found) < 60 else found[:57] + "..."
         return _wrong(self._where, f"{key} must be {wanted}, not {shown}")
 
+    def pairs(self, key: str) -> tuple[tuple[str, int], ...]:
+        """A list of lists of a text and a whole number of at least 0."""
+        value = self._get(key, [])
+        if not isinstance(value, list) or not all(map(_is_pair, value)):
+            raise self.wrong(key, "a list of lists of a text and a number")
+        return tuple((word, number) for word, number in value)
+
     def refused(self, why: str) -> UserError:
         return _wrong(self._where, why)
 
     def _get(self, key: str, default: object) -> object:
         value = self._document.get(key)
         return default if value is None else value
+
+
+def _is_pair(value: object) -> bool:
+    return (
+        isinstance(value, list) and len(value) == 2 and _is_row(value[:1], 1) and _is_size(value[1])
+    )
 
 
 def _is_size(value: object) -> bool:

@@ -1,0 +1,28 @@
+"""`gpuwatch export`: a trace for other tools."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from gpuwatch.engine.replay import ReplaySession
+from gpuwatch.errors import UserError
+from gpuwatch.trace.export import export
+
+
+def run(given: argparse.Namespace) -> int:
+    session = ReplaySession(Path(given.source), given.kernel)
+    session.prepare()
+    numbers = session.numbers
+    if given.launch is not None:
+        if given.launch >= len(numbers):
+            raise UserError(
+                f"there is no launch {given.launch}, the trace has {len(numbers)} of this kernel",
+                hint="launches count from 0",
+            )
+        numbers = numbers[given.launch : given.launch + 1]
+    target = Path(given.output or session.trace.path.resolve().name)
+    for one in export(session.trace, numbers, given.to, target):
+        what = "slices" if given.to in ("perfetto", "chrome") else "rows"
+        print(f"{one.path}: {one.count:,} {what}, {one.path.stat().st_size:,} bytes")
+    return 0

@@ -7,6 +7,8 @@ import gc
 import os
 import signal
 import sys
+import time
+from pathlib import Path
 from typing import ClassVar, NoReturn
 
 from textual.app import App
@@ -17,9 +19,12 @@ from gpuwatch.tui.dialogs import Help
 from gpuwatch.tui.glyphs import ASCII, UNICODE
 from gpuwatch.tui.keymap import Where, bindings
 from gpuwatch.tui.live_screen import LiveScreen
+from gpuwatch.tui.palette import KeyCommands
+from gpuwatch.tui.remembered import Remembered, recall, remember
 from gpuwatch.tui.start_screen import StartScreen
 from gpuwatch.tui.theme import THEME
 
+SHOTS = Path("screenshots")
 LOCAL_HZ = 30.0
 REMOTE_HZ = 10.0
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -32,7 +37,7 @@ class GpuwatchApp(App[None]):
     the garbage collector."""
 
     TITLE = "gpuwatch"
-    ENABLE_COMMAND_PALETTE = False
+    COMMANDS = {KeyCommands}  # noqa: RUF012 - as Textual declares it
     BINDINGS = bindings("everywhere")
     CSS = "Screen { background: $background; overflow: hidden; }"
     AUTO_FOCUS: ClassVar[str | None] = None
@@ -46,8 +51,16 @@ class GpuwatchApp(App[None]):
         picker: bool = True,
         owns_process: bool = False,
         screen: type[LiveScreen] = LiveScreen,
+        shots: Path = SHOTS,
+        kiosk: float | None = None,
+        remembered: Remembered | None = None,
     ) -> None:
+        """`kiosk` goes on by itself after so many seconds; `shots` takes screenshots;
+        `remembered` is how the live screen starts."""
         super().__init__()
+        self._shots = shots
+        self.kiosk = kiosk
+        self.remembered = remembered or Remembered()
         self._live_screen = screen
         self.feed = watch
         self.glyphs = ASCII if ascii_only else UNICODE
@@ -73,8 +86,11 @@ class GpuwatchApp(App[None]):
 
     def press(self, action: str) -> None:
         """Does what a key of the footer does."""
+        self.call_later(self._act, action)
+
+    async def _act(self, action: str) -> None:
         namespace = self if hasattr(self, f"action_{action}") else self.screen
-        self.call_later(self.run_action, action, namespace)
+        await self.run_action(action, namespace)
 
     def action_finish(self) -> None:
         """Quits, with the status of the error on the screen if there is one."""
@@ -82,9 +98,27 @@ class GpuwatchApp(App[None]):
         failed = status.state in ("failed", "stopped")
         self.exit(return_code=(status.error.status if status.error else 1) if failed else 0)
 
+    @property
+    def where(self) -> Where:
+        """Which keys count, below whatever dialog is open."""
+        starting = any(isinstance(screen, StartScreen) for screen in self.screen_stack)
+        return "start" if starting else self._live_screen.where
+
     def action_help(self) -> None:
-        where: Where = "start" if isinstance(self.screen, StartScreen) else self._live_screen.where
-        self.push_screen(Help(where))
+        self.push_screen(Help(self.where))
+
+    def action_shot(self) -> None:
+        """Saves the screen as an SVG picture, named by source, probe and time."""
+        source = Path(self.feed.source()).stem
+        frame = self.feed.latest()
+        probe = Path(frame.probe).stem if frame is not None else "start"
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        try:
+            self._shots.mkdir(parents=True, exist_ok=True)
+            name = f"{source}-{probe}-{stamp}.svg"
+            self.notify(f"saved {self.save_screenshot(name, str(self._shots))}")
+        except OSError as problem:
+            self.notify(f"no screenshot: {problem}", severity="error")
 
     def _end_by_signal(self, number: int) -> None:
         if not sys.stderr.isatty():
@@ -111,6 +145,13 @@ def _calm_collector() -> None:
     gc.set_threshold(*_GC_THRESHOLDS)
 
 
+def _keep(state: Remembered) -> None:
+    try:
+        remember(state)
+    except OSError as problem:
+        print(f"gpuwatch: the state of the screen is not saved: {problem}", file=sys.stderr)
+
+
 def default_rate() -> float:
     """Redraws a second: fewer over SSH."""
     remote = any(name in os.environ for name in ("SSH_CONNECTION", "SSH_TTY"))
@@ -124,12 +165,15 @@ def run_app(
     rate_hz: float | None = None,
     picker: bool = True,
     screen: type[LiveScreen] = LiveScreen,
+    shots: Path = SHOTS,
+    kiosk: float | None = None,
 ) -> int:
     """Shows `watch` until the user quits, closes it, and returns the exit status.
 
     0 after a normal end, 128 + number after SIGTERM or SIGHUP, the error's status when quitting
     from one, 1 after a fault of the screen itself. `picker` starts with the choice of kernel and
-    probe. Raises UserError when the terminal cannot be drawn on.
+    probe; see `GpuwatchApp` for the rest. How the screen is left is remembered for the next run.
+    Raises UserError when the terminal cannot be drawn on, or what was remembered not be read.
     """
     try:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -144,6 +188,9 @@ def run_app(
             picker=picker,
             owns_process=True,
             screen=screen,
+            shots=shots,
+            kiosk=kiosk,
+            remembered=recall(),
         )
         thresholds = gc.get_threshold()
         try:
@@ -151,6 +198,7 @@ def run_app(
         finally:
             gc.unfreeze()
             gc.set_threshold(*thresholds)
+        _keep(app.remembered)
         return app.return_code or 0
     finally:
         watch.close()

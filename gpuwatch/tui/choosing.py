@@ -6,6 +6,7 @@ from gpuwatch.engine.frame import Frame, KernelChoice
 from gpuwatch.launch import LaunchForm
 from gpuwatch.tui.dialogs import KernelPicker
 from gpuwatch.tui.frame_screen import FittedScreen
+from gpuwatch.tui.kiosk import next_stop
 from gpuwatch.tui.launch_form import LaunchFormScreen
 from gpuwatch.tui.lists import split_choice
 
@@ -66,6 +67,18 @@ class ChoosingScreen(FittedScreen[None]):
         self._paused = False
         self.gpuwatch.feed.select(kernel=kernel, probe=probe, launch=launch)
         self.pull()
+
+    def _stop(self) -> None:
+        """Goes to the next stop of the kiosk's tour."""
+        frame = self._frame
+        if frame is None or self._paused:
+            return
+        stop = next_stop(self.gpuwatch.feed, frame.mangled, frame.probe)
+        if stop is None:
+            return
+        self._kernel = stop.kernel or (None if stop.source else self._kernel)
+        self._probe = stop.probe
+        self.gpuwatch.feed.select(kernel=stop.kernel, probe=stop.probe, source=stop.source)
 
     def action_other_source(self) -> None:
         """The next of the sources that were named; the former becomes the baseline."""

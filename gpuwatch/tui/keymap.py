@@ -77,6 +77,8 @@ KEYS: tuple[Key, ...] = (
     Key("greater_than_sign", "move(10)", ">", "", "ten launches further", "replay"),
     Key("left_square_bracket", "faster(-1)", "[", "slower", "play more slowly", "replay"),
     Key("right_square_bracket", "faster(1)", "]", "faster", "play faster", "replay"),
+    Key("c", "shot", "c", "", "save the screen as an SVG picture", "everywhere"),
+    Key("ctrl+p", "command_palette", "ctrl+p", "", "find any action by its name", "everywhere"),
     Key("question_mark", "help", "?", "help", "show this help", "everywhere"),
     Key("q", "finish", "q", "quit", "quit", "everywhere"),
     Key("ctrl+c", "finish", "ctrl+c", "", "quit", "everywhere", priority=True),
@@ -91,6 +93,11 @@ def bindings(where: Where) -> list[BindingType]:
         for key in KEYS
         if key.where == where and key.action
     ]
+
+
+def commands(where: Where) -> list[tuple[str, str, str]]:
+    """(key, what it does, action) for the command palette."""
+    return [(key.shown, key.help, key.action) for key in _keys(where) if key.action and key.help]
 
 
 def footer(where: Where) -> list[tuple[str, str, str]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpuwatch.tui.remembered import Remembered
+
 UPPER = ("occupancy", "timeline", "histogram")
 BELOW = ("source", "log")
 """Panes that take the place of all lower ones when they are asked for."""
@@ -25,6 +27,16 @@ class Wish:
     hidden: frozenset[str] = frozenset()
     timeline: bool = False
     below: str = ""
+
+
+def wish_of(state: Remembered) -> Wish:
+    """What was remembered, as far as there still are such panes."""
+    hidden = frozenset(state.hidden) & frozenset(PANES)
+    return Wish(None, hidden, state.timeline, state.below if state.below in BELOW else "")
+
+
+def remembered(wish: Wish, sort: str, descending: bool) -> Remembered:
+    return Remembered(sort, descending, wish.timeline, wish.below, tuple(sorted(wish.hidden)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from gpuwatch.tui.comparison import Baseline, with_delta
 from gpuwatch.tui.filter_bar import FilterBar
 from gpuwatch.tui.histogram_pane import HistogramPane
 from gpuwatch.tui.keymap import Where, bindings
+from gpuwatch.tui.kiosk import Caption, Tour
 from gpuwatch.tui.layout import Content, Wish
 from gpuwatch.tui.log_pane import LogPane
 from gpuwatch.tui.maps_pane import MapsPane, shown_maps
@@ -74,6 +75,8 @@ class LiveScreen(ChoosingScreen):
 
     def parts(self) -> Iterable[Widget]:
         yield Header(self.glyphs)
+        if self.gpuwatch.kiosk is not None:
+            yield Caption(self.glyphs, Tour(self.gpuwatch.kiosk))
         with VerticalScroll(id="banner", can_focus=False):
             yield Static(id="banner-text")
         with Horizontal(id="upper"):
@@ -90,9 +93,18 @@ class LiveScreen(ChoosingScreen):
         yield Footer(self.glyphs, self.where)
 
     def on_mount(self) -> None:
-        self.query_one(WarpPane).focus()
+        warps = self.query_one(WarpPane)
+        warps.focus()
+        before = self.gpuwatch.remembered
+        self._rows = warps.rows
+        self._rows.sort, self._rows.descending = before.sort, before.descending
+        self._wish = layout.wish_of(before)
         self.pull()
         self.set_interval(1 / self.gpuwatch.rate_hz, self.pull)
+
+    def on_unmount(self) -> None:
+        sort, descending = self._rows.sort, self._rows.descending
+        self.gpuwatch.remembered = layout.remembered(self._wish, sort, descending)
 
     def lay_out(self, width: int, height: int) -> None:
         self._extent = (width, height)
@@ -142,6 +154,8 @@ class LiveScreen(ChoosingScreen):
         notes = self._frame.notes if self._frame is not None else ()
         self.query_one(StatusLine).show(status, notes, waiting, self._tick)
         self.query_one(Footer).show(self._paused)
+        for caption in self.query(Caption):
+            caption.advance(self._stop, arrived=self._frame is not None and not waiting)
 
     def _observe(self, newest: Frame | None) -> None:
         """Counts every launch that comes, once, whether or not it is shown."""
@@ -192,6 +206,8 @@ class LiveScreen(ChoosingScreen):
         self._place()
         self.query_one(MapsPane).show(view)
         self.query_one(Header).show(view)
+        for caption in self.query(Caption):
+            caption.show(view)
         warps = self.query_one(WarpPane)
         warps.show(view)
         self.query_one(FilterBar).tell(warps.count_text)

@@ -47,6 +47,8 @@ CHOSEN = Style(color=BACKGROUND, bgcolor=BLUE, bold=True)
 TAG = Style(color=BACKGROUND, bgcolor="#b9c4d0", bold=True)
 ALARM = Style(color="#ffffff", bgcolor="#b3261e", bold=True)
 WOVEN = Style(color=ORANGE)
+CAPTION = Style(color="#ffffff", bgcolor=PANEL, bold=True)
+CAPTION_QUIET = Style(color=ORANGE, bgcolor=PANEL)
 FASTER = CHOSEN
 SLOWER = Style(color=BACKGROUND, bgcolor=ORANGE, bold=True)
 FORMER = Style(color="#5b6979")

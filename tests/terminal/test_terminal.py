@@ -39,6 +39,7 @@ class Terminal:
         self._folder = folder
         self._env = {k: v for k, v in os.environ.items() if k not in UNWANTED}
         self._env |= {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
+        self._env["GPUWATCH_CONFIG_DIR"] = str(folder)
 
     def tmux(self, *words: str) -> str:
         done = subprocess.run(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwatch.instrument.model import Dim3, MapLayout, MapPlace
+from gpuwatch.trace.decode import folding
 from gpuwatch.trace.facts import LaunchFacts
 
 HEADER = struct.Struct("<8i")
@@ -49,6 +50,7 @@ def write_result(
     knows only header and sections reads on from a section's offset.
     """
     places = layout.places
+    read_map = folding(places, read_map)
     start = HEADER.size + SECTION.size * len(places) + EXTENSION.size
     side = [_side_data(layout, place, read_map) for place in places]
     text, arrays = _extension(start, places, side, facts)

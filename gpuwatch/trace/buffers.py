@@ -120,6 +120,8 @@ class ResultBuffers:
     def _records(self, number: int, place: MapPlace) -> NDArray[np.uint8]:
         section = self._result.sections[number]
         size = self._layout.buffers[place.records]
+        if place.map.copies > 1:  # a file has them added up
+            size = place.slots * place.map.slot_bytes
         return self._result.piece(section.offset, size, f"map {place.map.name}")
 
     def _counts(self, number: int, place: MapPlace) -> NDArray[np.uint32]:

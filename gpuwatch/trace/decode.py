@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwatch.probe.language import layout_of
+from gpuwatch.instrument.model import MapPlace
+from gpuwatch.probe.language import copy_bytes, layout_of
 from gpuwatch.probe.model import Field, Map
 
 _FORMATS = {"u32": "<u4", "u64": "<u8", "s32": "<i4", "s64": "<i8", "f32": "<f4", "pred": "<u4"}
@@ -69,6 +71,46 @@ def bucket_edges(record: Map) -> NDArray[np.float64]:
     return record.low + record.step * np.arange(record.cap + 1, dtype=np.float64)
 
 
+def folded(
+    record: Map, slots: int, records: NDArray[np.uint8], counts: NDArray[np.uint32]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
+    """The buffers of a map with its copies (`Map.copies`) added up; those of a map that has one
+    are given back as they are. A slot counts as saved to where its record is not all zeros."""
+    size, used = copy_bytes(record, slots), slots * record.slot_bytes
+    if record.copies == 1 or len(records) < record.copies * size:
+        return records, counts
+    copies = records[: record.copies * size].reshape(record.copies, size)[:, :used]
+    rows = np.ascontiguousarray(copies).view(record_dtype(record))
+    total = np.zeros(rows.shape[1], rows.dtype)
+    for name in rows.dtype.names or ():
+        total[name] = rows[name].sum(axis=0, dtype=total[name].dtype)
+    words = total.view(np.uint8).reshape(slots, -1)
+    saved = words.any(axis=1) | (counts[:slots] != 0)
+    return total.view(np.uint8), saved.astype(np.uint32)
+
+
+def folding(
+    places: Sequence[MapPlace], read_map: Callable[[int], NDArray[np.uint8]]
+) -> Callable[[int], NDArray[np.uint8]]:
+    """`read_map` by number of the buffer, with the copies of maps added up."""
+    copied = {
+        number: place
+        for place in places
+        if place.map.copies > 1
+        for number in (place.records, place.counts)
+    }
+
+    def read(number: int) -> NDArray[np.uint8]:
+        place = copied.get(number)
+        if place is None:
+            return read_map(number)
+        counts = read_map(place.counts).view(np.uint32)
+        records, counts = folded(place.map, place.slots, read_map(place.records), counts)
+        return records if number == place.records else counts.view(np.uint8)
+
+    return read
+
+
 def decode(
     record: Map,
     slots: int,
@@ -89,6 +131,7 @@ def decode(
     """
     if record.dynamic and offsets is None:
         offsets = np.zeros(slots + 1, np.uint64)
+    records, counts = folded(record, slots, records, counts)
     bounds = None if offsets is None else offsets[: slots + 1].astype(np.int64)
     rows_used = slots * record.cap if bounds is None else int(bounds[-1])
     used = rows_used * record.size

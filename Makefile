@@ -51,8 +51,9 @@ test-gpu: install-test
 bench-gpu: install-test
 	$(BIN)/python tests/benchmarks/gpu.py tests/benchmarks/h200.md
 
-bench: install
-	$(BIN)/python tests/benchmarks/first_frame.py
+bench: install-test
+	for figures in ptx_parse weaving first_frame sim_speed sim_memory tui; do \
+		$(BIN)/python tests/benchmarks/$$figures.py || exit 1; done
 
 screenshots: install-test
 	$(BIN)/python screenshots/make.py

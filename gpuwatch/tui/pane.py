@@ -80,7 +80,8 @@ class Drawing(_Mixin):
     glyphs: Glyphs = UNICODE
     view: View | None = None
     _base: Style | None = None
-    """What lies below the text, while lines are drawn."""
+    """What lies below the text, and the width, while lines are drawn."""
+    _across: int = 0
 
     @property
     def stale(self) -> bool:
@@ -89,9 +90,9 @@ class Drawing(_Mixin):
     def render_lines(self, crop: Region) -> list[Strip]:
         """The lines of `crop`. Textual's own way asks each line for its style, background and
         border again, which takes longer than all else here."""
-        self._base = self.rich_style
+        self._base, self._across = self.rich_style, self.size.width
         strips = [self.render_line(y) for y in crop.line_range]
-        if (crop.x, crop.right) != (0, self.size.width):
+        if (crop.x, crop.right) != (0, self._across):
             strips = [strip.crop_extend(crop.x, crop.right, self._base) for strip in strips]
         self._base = None
         _, background = self.background_colors
@@ -102,8 +103,9 @@ class Drawing(_Mixin):
 
     def draw(self, widget: Widget, spans: Sequence[Span], *, ages: bool = True) -> Strip:
         """One finished line of `widget`, grey when its data are old."""
-        base = self._base or widget.rich_style
-        return strip_of(spans, widget.size.width, base, old=ages and self.stale)
+        if self._base is None:
+            return strip_of(spans, widget.size.width, widget.rich_style, old=ages and self.stale)
+        return strip_of(spans, self._across, self._base, old=ages and self.stale)
 
     def title_rule(
         self, widget: Widget, title: str, *figures: Sequence[Sequence[Span]]
@@ -137,7 +139,8 @@ class Pane(Drawing, Widget):
     def render_line(self, y: int) -> Strip:
         if y == 0:
             return self.draw(self, self.title_rule(self, self.title_text(), *self.figures()))
-        return self.draw(self, self.body(y - 1, self.size.width, self.size.height - 1))
+        width, height = self.size
+        return self.draw(self, self.body(y - 1, width, height - 1))
 
     def title_text(self) -> str:
         raise NotImplementedError

@@ -15,6 +15,12 @@ from gpuwatch.launch.values import Memory, Text, Value, read_pointer, read_scala
 
 MOST_THREADS = 1024
 """Threads of a block on every device so far (CUDA programming guide, compute capabilities)."""
+MOST_BLOCKS = (2**31 - 1, 65_535, 65_535)
+MOST_IN_BLOCK = (1024, 1024, 64)
+"""Largest extents of a grid and of a block, compute capability 5.0 to 12.x.
+
+Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+"""
 
 _AXES = ("x", "y", "z")
 
@@ -87,7 +93,7 @@ def launch_from_form(signature: KernelSignature, form: LaunchForm) -> Launch:
         ]
     return Launch(
         kernel=signature.kernel,
-        grid=read_shape(form.text("grid", form.grid), memory.names),
+        grid=_grid(form, memory.names),
         block=_block(signature, form, memory.names),
         shared_bytes=_shared(form, memory.names),
         slots=tuple(parameter.slot for parameter in signature.parameters),
@@ -114,12 +120,29 @@ def read_shape(text: Text, names: Mapping[str, Number]) -> Dim3:
     return shape[0], shape[1], shape[2]
 
 
+def _grid(form: LaunchForm, names: Mapping[str, Number]) -> Dim3:
+    text = form.text("grid", form.grid)
+    grid = read_shape(text, names)
+    _require_within(text, grid, MOST_BLOCKS, "grid")
+    return grid
+
+
+def _require_within(text: Text, shape: Dim3, most: Dim3, what: str) -> None:
+    for axis, size, limit in zip(_AXES, shape, most, strict=True):
+        if size > limit:
+            raise text.error(
+                f"{axis} of the {what} is {size:,}",
+                f"give at most {limit} in {axis}; the limits are {','.join(map(str, most))}",
+            )
+
+
 def _block(signature: KernelSignature, form: LaunchForm, names: Mapping[str, Number]) -> Dim3:
     text = form.text("block", form.block)
     block = read_shape(text, names)
     threads = math.prod(block)
     if threads > MOST_THREADS:
         raise text.error(f"a block of {threads:,} threads", f"give at most {MOST_THREADS}")
+    _require_within(text, block, MOST_IN_BLOCK, "block")
     if signature.block not in (None, block):
         wanted = "x".join(map(str, signature.block or ()))
         raise text.error(f"the kernel was compiled for blocks of {wanted}", "give that block")

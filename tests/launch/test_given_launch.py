@@ -394,3 +394,25 @@ def test_bfloat16_is_the_nearest(value: float) -> None:
     middle = near[steps.index(bits)]
     gaps = np.abs(near[np.isfinite(near)] - value)
     assert not np.isfinite(middle) or abs(middle - value) == gaps.min()
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "words"),
+    [
+        ("4294967296", "32", "x of the grid is 4,294,967,296"),
+        ("2147483648", "32", "x of the grid is 2,147,483,648"),
+        ("1,65536", "32", "y of the grid is 65,536"),
+        ("1,1,65536", "32", "z of the grid is 65,536"),
+        ("1", "1,1,65", "z of the block is 65"),
+    ],
+)
+def test_shapes_beyond_every_device_are_refused_where_they_stand(
+    grid: str, block: str, words: str
+) -> None:
+    signature = read_signature(
+        parse(TYPELESS.replace(".reqntid 64, 2, 1\n", ""), "t.ptx"), "typeless", "typeless"
+    )
+    form = dataclasses.replace(guess_form(signature), grid=grid, block=block)
+    with pytest.raises(UserError, match=words) as caught:
+        launch_from_form(signature, form)
+    assert caught.value.at is not None and "limits are" in caught.value.hint

@@ -82,4 +82,9 @@ def _load(name_or_path: str) -> Program:
 
 
 def _advice(name: str, named: dict[str, Path]) -> str:
-    return f"presets: {', '.join(named)}; {near(name, named)}"
+    files = [f"{name}{suffix}" for suffix in FORMS if Path(f"{name}{suffix}").is_file()]
+    if files:
+        return f"did you mean the file {' or '.join(files)}?"
+    close = near(name, named)
+    presets = f"presets: {', '.join(named)}"
+    return f"{presets}; {close}" if close.startswith("did") else presets

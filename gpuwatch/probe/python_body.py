@@ -123,11 +123,10 @@ class BodyReader:
 
     def _register(self, name: str, node: ast.AST) -> str:
         if name not in self.registers:
+            advice = f"declare it at the top of the file ({name}: gl.u64 = 0)"
+            close = near(name, self.registers)
             raise self.syntax.error(
-                f"register {name} is not declared",
-                node,
-                f"declare it at the top of the file ({name}: nl.u64 = 0); "
-                + near(name, self.registers),
+                f"register {name} is not declared", node, f"{advice}; {close}" if close else advice
             )
         return name
 

@@ -77,7 +77,7 @@ class _FileReader:
                 self._callback = self._string(value)
             case ast.Assign(targets=[ast.Name(id=name)]):
                 raise self._syntax.error(
-                    f"{name} has no type", node, f"declare a register: {name}: nl.u64 = 0"
+                    f"{name} has no type", node, f"declare a register: {name}: gl.u64 = 0"
                 )
             case ast.AnnAssign(target=ast.Name(id=name)):
                 self._free(name, node)
@@ -179,7 +179,7 @@ class _FileReader:
                     fields[name] = Field(name, self._type(statement.annotation), reduction)
                 case _:
                     raise self._syntax.error(
-                        "a map holds fields only", statement, "write a field as name: nl.u64"
+                        "a map holds fields only", statement, "write a field as name: gl.u64"
                     )
         return tuple(fields.values())
 

@@ -35,7 +35,7 @@ def verify_map(map_: Map) -> None:
 def _rules(map_: Map) -> Iterator[Rule]:
     yield map_.level in LEVELS, f"unknown level {map_.level}", near(map_.level, LEVELS)
     yield map_.type in MAP_TYPES, f"unknown type {map_.type}", near(map_.type, MAP_TYPES)
-    yield bool(map_.fields), "no fields", "name what a record holds: start: nl.u64"
+    yield bool(map_.fields), "no fields", "name what a record holds: start: gl.u64"
     known = all(field.type in TYPE_BYTES for field in map_.fields)
     yield known, "a field of unknown type", near("", TYPE_BYTES)
     yield from _hist_rules(map_) if map_.type == "hist" else _record_rules(map_)

@@ -41,7 +41,9 @@ WIDTH: dict[Level, int] = {"thread": 0, "warp": 1, "block": 2, "sm": 3, "kernel"
 
 _OPCODES = r"[A-Za-z_]\w*(?:(?:\.|::)\w+)*"
 _LABEL = r"[$%]\w[\w$]*|label:[$%A-Za-z_][\w$]*"
-POSITION = re.compile(rf"kernel|line:[1-9]\d{{0,6}}|{_LABEL}|{_OPCODES}(?::{_OPCODES})*")
+POSITION = re.compile(
+    rf"kernel|line:[1-9]\d{{0,6}}|{_LABEL}|(?!(?:line|label):){_OPCODES}(?::{_OPCODES})*"
+)
 _SEPARATOR = re.compile(r"(?<!:):(?!:)")
 """What stands between opcodes; `::` is part of one, as in `ld.shared::cta`."""
 MEMORY = frozenset({

@@ -347,3 +347,13 @@ def test_garbage_is_a_user_error(text: str) -> None:
 def test_long_sums_do_not_overflow_the_stack() -> None:
     with pytest.raises(UserError):
         value_of("+".join(["a"] * 20000))
+
+
+def test_an_undeclared_register_of_a_file_without_registers_gets_one_whole_sentence() -> None:
+    text = (
+        "from gpuwatch import Map, probe\nimport gpuwatch.language as gl\n"
+        "@probe(pos='kernel', level='thread')\ndef f():\n    x = 1\n"
+    )
+    with pytest.raises(UserError) as caught:
+        parse_python(text, "t.py")
+    assert caught.value.hint == "declare it at the top of the file (x: gl.u64 = 0)"

@@ -344,3 +344,29 @@ def test_examples_of_the_readme_are_sound() -> None:
     for example in examples:
         given = example if "import" in example else imports + example
         verify(parse_python(given, "example.py"))
+
+
+@pytest.mark.parametrize(
+    "position", ["line:x", "line:0", "line:4:ld", "label:", "label:7", "line:"]
+)
+def test_a_position_of_a_line_or_label_is_not_taken_for_opcodes(position: str) -> None:
+    text = (
+        "from gpuwatch import Map, probe\n"
+        "@Map(level='kernel', type='reduce')\nclass m:\n    n: gl.u64\n"
+        f"@probe(pos='{position}', level='thread')\ndef f():\n    m.save(1)\n"
+    )
+    with pytest.raises(UserError, match="no valid position"):
+        verify(parse_python("import gpuwatch.language as gl\n" + text, "t.py"))
+
+
+def test_a_probe_file_named_without_its_suffix_is_pointed_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as caught:
+        load("mine")
+    assert caught.value.hint == "did you mean the file mine.toml?"
+    with pytest.raises(UserError) as caught:
+        load("zzzz")
+    assert caught.value.hint == "presets: " + ", ".join(name for _, name, _ in presets())

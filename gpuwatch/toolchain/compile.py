@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import tempfile
 from collections.abc import Sequence
@@ -66,8 +67,14 @@ def require_source(source: Path) -> None:
     if not source.is_file():
         raise UserError(
             f"{source}: no such file" if not source.exists() else f"{source} is not a file",
-            hint="name a CUDA source (.cu) or a PTX file (.ptx)",
+            hint=_near(source) or "name a CUDA source (.cu) or a PTX file (.ptx)",
         )
+
+
+def _near(source: Path) -> str:
+    beside = sorted(one.name for end in ("*.cu", "*.ptx") for one in source.parent.glob(end))
+    names = difflib.get_close_matches(source.name, beside)
+    return f"did you mean {' or '.join(names)}?" if names else ""
 
 
 def run_nvcc(

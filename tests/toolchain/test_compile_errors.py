@@ -89,3 +89,11 @@ def test_a_changed_header_is_compiled_anew(tmp_path: Path) -> None:
     second = compile_to_ptx(find(), source, "sm_86")
     assert "1111" in first
     assert "2222" in second
+
+
+def test_a_misspelt_source_is_pointed_at_its_neighbour(tmp_path: Path) -> None:
+    (tmp_path / "saxpy.cu").touch()
+    for name in ("saxpy.cx", "saxpi.cu"):
+        with pytest.raises(UserError, match="no such file") as caught:
+            compile_to_ptx(find(), tmp_path / name, "sm_86")
+        assert caught.value.hint == "did you mean saxpy.cu?"

@@ -90,6 +90,8 @@ class Bars:
             (self._heights.gutter(level, self._bars), QUIET),
             (self._glyphs.axis, RULE),
         ]
+        if not any(cells) and not any(lined) and self._cursor is None:
+            return [*spans, (" " * len(cells), RULE)]
         for column, (cell, former) in enumerate(zip(cells, lined, strict=True)):
             spans.append(self._cell(column, cell, former=former))
         return spans

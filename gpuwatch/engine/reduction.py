@@ -24,7 +24,7 @@ def reduction_of(place: MapPlace) -> Reduction:
         records=place.records,
         counts=place.counts,
         offsets=place.offsets,
-        slots=place.slots,
+        slots=place.slots if map_.copies == 1 else 0,
         size=map_.size,
         capacity=map_.cap if records else 1,
         start=places["start"] if timed else None,

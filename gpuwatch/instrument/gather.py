@@ -5,11 +5,12 @@ Each lane adds to registers of its own, a set for each slot that it may save to:
 what is small at each save (numbers of lanes, bytes of one access), so that 2^27 saves of one lane
 to one slot fit surely, else 64. As a lane ends, the sums of all that end with it are added up and
 one of them adds them to the map. Only so many registers are given away, to the saves in the
-deepest loops; the others save at once, as those outside of loops do.
+deepest loops; the others save at once.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -44,45 +45,42 @@ _HALF = 0xFFFF
 
 @dataclass(slots=True)
 class Gathering:
-    """What is gathered in one kernel. `deep` holds, by probe number and statement, the places in
-    loops deep enough."""
+    """What is gathered in one kernel. `chosen` are places: number of the probe, statement."""
 
     shared: Shared
-    deep: frozenset[tuple[int, int]] = frozenset()
+    chosen: frozenset[tuple[int, int]] = frozenset()
     sums: dict[tuple[object, ...], Sums] = field(default_factory=dict)
     words: int = 0
 
     @staticmethod
     def of(shared: Shared, body: Sequence[Statement], found: Mapping[int, Found]) -> Gathering:
-        """Chooses the loops whose saves are gathered, the deepest first, as registers allow."""
+        """Chooses the slots whose saves are gathered as registers allow: those that are saved to
+        in the deepest loops first, then those at most places. One that is saved to at a single
+        place outside of loops has no use for it."""
         program = shared.program
         depths = loop_depths(body)
-        needs: dict[int, set[tuple[object, ...]]] = {}
-        places: list[tuple[int, int, int]] = []
+        places: dict[tuple[object, ...], list[tuple[int, int]]] = defaultdict(list)
+        deepest: dict[tuple[object, ...], int] = defaultdict(int)
         for number, one in found.items():
-            probe = program.probes[number]
-            maps = [shared.maps[name][1] for name in gathered_maps(shared, probe)]
-            for place in one.places if maps else ():
-                if place.index >= len(body) or not depths[place.index]:
-                    continue
-                places.append((depths[place.index], number, place.index))
-                keys = needs.setdefault(depths[place.index], set())
-                keys.update(
-                    _estimate(number, map_, body[place.index], place.index) for map_ in maps
-                )
-        chosen, least = set[tuple[object, ...]](), 1 + max(needs, default=0)
-        for depth in sorted(needs, reverse=True):
-            chosen |= needs[depth]
-            if chosen and sum(_words(shared, program, key) for key in chosen) > MOST_WORDS:
-                break
-            least = depth
-        least = min(least, max(needs, default=least))
-        deep = frozenset((number, index) for depth, number, index in places if depth >= least)
-        return Gathering(shared, deep)
+            for name in gathered_maps(shared, program.probes[number]):
+                map_ = shared.maps[name][1]
+                for place in one.places:
+                    if place.index < len(body):
+                        key = _estimate(number, map_, body[place.index], place.index)
+                        places[key].append((number, place.index))
+                        deepest[key] = max(deepest[key], depths[place.index])
+        chosen: set[tuple[int, int]] = set()
+        left = MOST_WORDS
+        for key in sorted(places, key=lambda key: (-deepest[key], -len(places[key]))):
+            words = _words(shared, program, key)
+            if words <= left and (deepest[key] or len(places[key]) > 1):
+                left -= words
+                chosen.update(places[key])
+        return Gathering(shared, frozenset(chosen))
 
     def at(self, number: int, index: int, site: str, line_slot: str) -> dict[str, Sums]:
         """The sums, by map, for a probe at a statement; fewer where registers run out."""
-        if (number, index) not in self.deep:
+        if (number, index) not in self.chosen:
             return {}
         probe = self.shared.program.probes[number]
         found = {}
@@ -149,15 +147,8 @@ def gathered_maps(shared: Shared, probe: Probe) -> Iterator[str]:
         return
     for name in dict.fromkeys(save.map for save in saves_of(probe.body)):
         map_ = shared.maps[name][1]
-        if map_.level != "sm" and sums_whole_numbers(map_):
+        if map_.level != "sm" and map_.type == "reduce" and map_.adds_up:
             yield name
-
-
-def sums_whole_numbers(map_: Map) -> bool:
-    """Whether a map adds up whole numbers and does nothing else."""
-    return map_.type == "reduce" and all(
-        one.reduction == "sum" and one.type not in ("f32", "pred") for one in map_.fields
-    )
 
 
 def types_of(probe: Probe, map_: Map) -> tuple[str, ...]:
@@ -197,7 +188,8 @@ def saves_together(scene: Scene, map_: Map, values: Sequence[Expression]) -> boo
     return (
         scene.probe.level == "thread"
         and map_.level not in ("thread", "sm")
-        and sums_whole_numbers(map_)
+        and map_.type == "reduce"
+        and map_.adds_up
         and all(map(is_small, values))
         and scene.shared.has_redux
     )
@@ -261,14 +253,16 @@ def _add(code: Code, scene: Scene, map_: Map, number: int, terms: Sequence[_Term
     """Adds to the slot's record, and notes that something was saved in it."""
     slot = slots.slot(code, scene, map_)
     base = saves.indexed(
-        code, saves.buffer_address(code, scene.shared, 2 * number), slot, map_.size
+        code, saves.records_address(code, scene.shared, map_, number), slot, map_.size
     )
-    counts = saves.buffer_address(code, scene.shared, 2 * number + 1)
-    count = saves.indexed(code, counts, slot, COUNT_BYTES)
     for field_, offset, term in zip(map_.fields, field_offsets(map_), terms, strict=True):
         value, bits = term.value, 8 * FIELD_BYTES[field_.type]
         if bits == 32:
             value = code.compute("u32", "cvt.u32.u64", value)
         code.emit(f"@{term.holds} red.global.add.u{bits} \t[{base}+{offset}], {value}")
+    if map_.copies > 1:  # a record that is not all zeros says it
+        return
+    counts = saves.buffer_address(code, scene.shared, 2 * number + 1)
+    count = saves.indexed(code, counts, slot, COUNT_BYTES)
     for holds in dict.fromkeys(term.holds for term in terms):
         code.emit(f"@{holds} st.global.u32 \t[{count}], 1")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gpuwatch.errors import UserError
 from gpuwatch.instrument.model import Dim3, MapLayout, MapPlace, Woven
-from gpuwatch.probe.language import TYPE_BYTES, layout_of
+from gpuwatch.probe.language import TYPE_BYTES, copy_bytes, layout_of
 from gpuwatch.probe.model import Level, Map
 
 WARP = 32
@@ -88,6 +88,11 @@ class Shape:
 _DIVISORS: dict[Level, int] = {"thread": 1, "warp": WARP}
 
 
+def slots_at_sites(map_: Map, sites: int) -> int:
+    """Slots of a map that has one for the kernel, or for each of its sites or lines."""
+    return 1 if map_.level == "kernel" else sites
+
+
 def field_offsets(map_: Map) -> tuple[int, ...]:
     """Byte offset of each field in a record: in order, each aligned to its own size. The record
     of a histogram is a bucket's count.
@@ -139,6 +144,8 @@ def lay_out(
             offsets = _offsets(place.slots, (counts or {}).get(map_.name))
             records = int(offsets[-1]) * map_.size
             fixed[place.offsets] = offsets.view(np.uint8)
+        if map_.copies > 1:
+            records = map_.copies * copy_bytes(map_, place.slots)
         sizes[place.records] = records
         sizes[place.counts] = (place.slots + (map_.level == "sm")) * COUNT_BYTES
     if numbers.sm_count >= 0:

@@ -18,6 +18,23 @@ def buffer_address(code: Code, shared: Shared, index: int) -> str:
     return code.once(f"buffer {index}", "u64", f"ld.{shared.pointer_space}.u64", place)
 
 
+COPY_SIZE = "\1copy%d\1"
+"""Stands for the bytes of a copy of a map, by its number, until all sites are known."""
+
+
+def records_address(code: Code, shared: Shared, map_: Map, number: int) -> str:
+    """u64: device address of a map's records, of this SM's copy where there are several."""
+    buffer = buffer_address(code, shared, 2 * number)
+    if map_.copies == 1:
+        return buffer
+    key = f"copy of {number}"
+    if key not in code.memo:
+        sm = indices.special(code, "%smid")
+        copy = code.compute("u32", "and.b32", sm, str(map_.copies - 1))
+        code.memo[key] = code.compute("u64", "mad.wide.u32", copy, COPY_SIZE % number, buffer)
+    return code.memo[key]
+
+
 def operands(code: Code, map_: Map, values: Sequence[Value]) -> list[str]:
     """The values in the types of the map's fields, so that only the stores are left to do."""
     return [
@@ -79,7 +96,7 @@ def _save(
 ) -> None:
     shared = scene.shared
     count = indexed(code, buffer_address(code, shared, 2 * number + 1), slot, COUNT_BYTES)
-    records = buffer_address(code, shared, 2 * number)
+    records = records_address(code, shared, map_, number)
     if map_.dynamic:
         offsets = buffer_address(code, shared, scene.shared.buffers.offsets[number])
         _append(code, map_, fields, count, records, indexed(code, offsets, slot, OFFSET_BYTES))

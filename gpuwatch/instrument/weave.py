@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from gpuwatch.errors import UserError
-from gpuwatch.instrument import lower, slots, text
+from gpuwatch.instrument import lower, saves, slots, text
 from gpuwatch.instrument.bodies import (
     ENTRY_EXITS,
     FUNCTION_EXITS,
@@ -25,7 +25,7 @@ from gpuwatch.instrument.exposure import (
 )
 from gpuwatch.instrument.gather import Gathering
 from gpuwatch.instrument.known import known_registers
-from gpuwatch.instrument.layout import field_offsets
+from gpuwatch.instrument.layout import field_offsets, slots_at_sites
 from gpuwatch.instrument.matching import match
 from gpuwatch.instrument.model import Dim3, Woven
 from gpuwatch.instrument.names import Names
@@ -36,6 +36,7 @@ from gpuwatch.instrument.scene import Shared
 from gpuwatch.instrument.sites import Sites
 from gpuwatch.instrument.source_lines import main_file
 from gpuwatch.instrument.values import literal
+from gpuwatch.probe.language import copy_bytes
 from gpuwatch.probe.model import Action, If, Probe, Program, Save
 from gpuwatch.ptx.affine import lane_strides
 from gpuwatch.ptx.collector import collector_paused
@@ -167,6 +168,9 @@ class _Weaver:
         for body, _ in others:
             body.insert(edits, declared if body.woven else ())
         woven, added = edits.apply()
+        for number, map_ in enumerate(self._program.maps):
+            size = copy_bytes(map_, slots_at_sites(map_, len(self._sites.all)))
+            woven = woven.replace(saves.COPY_SIZE % number, str(size))
         return Woven(
             text=woven,
             entry=self._function.name,
@@ -227,7 +231,7 @@ class _Weaver:
             return None
         found = self._matched.found[self._function.name]
         gathering = Gathering.of(self._shared, self._function.body or (), found)
-        return gathering if gathering.deep else None
+        return gathering if gathering.chosen else None
 
     def _enter(self, body: Body) -> list[str]:
         """The entry: a leading clock read, then the initial values that are needed, then the

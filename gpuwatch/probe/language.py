@@ -10,6 +10,7 @@ from typing import get_args
 from gpuwatch.probe.model import (
     Field,
     Level,
+    Map,
     MapType,
     Reduction,
     SampleUnit,
@@ -150,6 +151,12 @@ def layout_of(fields: Iterable[Field]) -> tuple[tuple[int, ...], int]:
     return tuple(offsets), end
 
 
+def copy_bytes(map_: Map, slots: int) -> int:
+    """Bytes from one copy of a map's slots to the next: copies share no line of a cache."""
+    return -(-slots * map_.slot_bytes // _LINE_BYTES) * _LINE_BYTES
+
+
+_LINE_BYTES = 256
 BUCKET_BYTES = 8
 
 

@@ -16,6 +16,11 @@ SampleUnit = Literal["warp", "block"]
 ScalarType = Literal["u32", "u64", "s32", "s64", "f32", "pred"]
 
 
+COPIES = 64
+_MOST_COPIED = 4096
+"""Bytes of a slot: wider ones are busy in several places anyway."""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     name: str
@@ -53,6 +58,24 @@ class Map:
         """Whether there are slots only for the sampled warps or blocks."""
         finer = ("thread", "warp") if self.sample_unit == "warp" else ("thread", "warp", "block")
         return self.sample > 1 and self.level in finer
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the map adds up whole numbers and does nothing else."""
+        return self.type == "hist" or (
+            self.type == "reduce"
+            and all(
+                one.reduction == "sum" and one.type not in ("f32", "pred") for one in self.fields
+            )
+        )
+
+    @property
+    def copies(self) -> int:
+        """How many copies of its slots a map has on the device, an SM adding to one of them: with
+        a few slots for a whole launch, all warps would wait for the same words. Sums over the
+        copies are what the map holds."""
+        shared = self.level in ("site", "line", "kernel") and self.adds_up
+        return COPIES if shared and self.slot_bytes <= _MOST_COPIED else 1
 
     @property
     def slot_bytes(self) -> int:

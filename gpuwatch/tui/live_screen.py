@@ -42,7 +42,7 @@ class LiveScreen(ChoosingScreen):
     LiveScreen #upper { height: 4fr; min-height: 7; }
     LiveScreen.low #upper { height: 10fr; }
     LiveScreen #occupancy, LiveScreen #timeline { width: 3fr; margin-right: 1; }
-    LiveScreen #timeline, LiveScreen #source, LiveScreen #log { display: none; }
+    LiveScreen .off { display: none; }
     LiveScreen #histogram { width: 2fr; }
     LiveScreen #banner {
         display: none; height: auto; max-height: 40%; padding: 0 1; border-left: thick $error;
@@ -123,9 +123,9 @@ class LiveScreen(ChoosingScreen):
         self.set_class(not self._content.timed, "untimed")
         self.set_class(len(visible) == 1, "lone")
         for pane in layout.PANES:
-            self.query_one(f"#{pane}").display = pane in visible
-        self.query_one("#upper").display = any(pane in visible for pane in layout.UPPER)
-        self.query_one("#lower").display = any(pane in visible for pane in layout.LOWER)
+            self.query_one(f"#{pane}").set_class(pane not in visible, "off")
+        for row, panes in (("#upper", layout.UPPER), ("#lower", layout.LOWER)):
+            self.query_one(row).set_class(visible.isdisjoint(panes), "off")
         if self.focused is not None and self.focused.id in set(layout.PANES) - visible:
             order = ("warps", *layout.PANES)
             self.query_one(f"#{next(pane for pane in order if pane in visible)}").focus()
@@ -229,6 +229,8 @@ class LiveScreen(ChoosingScreen):
         self.set_class(bad is not None, "failed")
         if bad is not None:
             closing = "ctrl+r restarts the worker, q quits"
+            if bad.at is not None:
+                closing = f"saving the file tries again, {closing}"
             if status.state == "running":
                 closing = "the former build runs on; saving the file compiles it again"
             self.query_one("#banner-text", Static).update(error_text(bad, closing))

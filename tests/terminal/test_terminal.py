@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -58,6 +59,15 @@ class Terminal:
         shell = f'sh -c {shlex.quote(inner)}; echo "status=$?"; exec cat'
         size = ["-x", str(columns), "-y", str(rows)]
         self.tmux("new-session", "-d", *size, "-c", str(ROOT), shell)
+
+    def restart(self, program: list[str]) -> None:
+        """Another program in another window, once the first has ended."""
+        self._pid_file.unlink()
+        inner = f"echo $$ > {shlex.quote(str(self._pid_file))}; exec {shlex.join(program)}"
+        self.tmux("new-window", "-c", str(ROOT), f"sh -c {shlex.quote(inner)}; exec cat")
+
+    def mouse(self) -> str:
+        return self.tmux("display-message", "-p", "#{mouse_any_flag}").strip()
 
     def press(self, *keys: str) -> None:
         self.tmux("send-keys", *keys)
@@ -159,5 +169,66 @@ def test_a_small_terminal_shows_the_size_needed(terminal: Terminal) -> None:
     terminal.start(FAKE, 50, 12)
     screen = terminal.wait_for("this is 50x12")
     assert "SM occupancy" not in screen
+    terminal.press("q")
+    terminal.wait_for("status=0")
+
+
+def test_a_fault_in_a_pane_restores_the_terminal_and_fails(terminal: Terminal) -> None:
+    terminal.start([sys.executable, str(ROOT / "tests/tui/broken_program.py")])
+    terminal.wait_for("SM occupancy")
+    terminal.press("x")
+    terminal.wait_for("this pane is broken", "status=1")
+    assert terminal.alternate() == "0"
+    assert terminal.mouse() == "0"
+
+
+def test_a_storm_of_sizes_ends_in_a_whole_screen(terminal: Terminal) -> None:
+    terminal.start(FAKE)
+    terminal.wait_for("SM occupancy")
+    terminal.press("p")
+    for columns, rows in [(2, 2), (200, 60), (60, 16), (3, 50), (150, 3), (2, 2), (80, 24)] * 3:
+        terminal.tmux("resize-window", "-x", str(columns), "-y", str(rows))
+        time.sleep(0.05)
+    terminal.wait_for("SM occupancy", "Source")
+    terminal.press("p")
+    terminal.wait_for("Warps")
+    terminal.press("q")
+    terminal.wait_for("status=0")
+
+
+@pytest.mark.parametrize("term", ["xterm", "xterm-256color"])
+def test_few_colours_and_none_are_enough(terminal: Terminal, term: str) -> None:
+    terminal.start(["env", f"TERM={term}", "NO_COLOR=1", *FAKE])
+    screen = terminal.wait_for("SM occupancy", "MODELLED")
+    assert not re.search(r"\x1b\[[0-9;]*38;2;(?!(\d+);\1;\1)", screen)
+    terminal.press("2")
+    terminal.wait_for("warp_duration")
+    terminal.press("q")
+    terminal.wait_for("status=0")
+
+
+def test_the_screen_opens_as_it_was_left(terminal: Terminal) -> None:
+    terminal.start(FAKE)
+    terminal.wait_for("SM occupancy")
+    terminal.press("g")
+    terminal.wait_for("Log ")
+    terminal.press("q")
+    terminal.wait_for("status=0")
+    terminal.restart(FAKE)
+    terminal.wait_for("SM occupancy", "Log ")
+
+
+def test_an_edit_is_seen_beside_the_running_kernel(terminal: Terminal, tmp_path: Path) -> None:
+    source = tmp_path / "gemm.cu"
+    text = (ROOT / "kernels/gemm.cu").read_text()
+    source.write_text(text)
+    command = [sys.executable, "-m", "gpuwatch", str(source), "-d", "sim:a10", "--no-picker"]
+    terminal.start([*command, "--", "128", "128", "128"])
+    terminal.wait_for("outputs identical")
+    source.write_text(text.replace("float sum = 0.0f;", "float sum = 0.0f + nonsense;"))
+    terminal.wait_for("nonsense", "the former build runs on")
+    source.write_text(text.replace("float sum = 0.0f;", "float sum = 1.0f;"))
+    screen = terminal.wait_for("delta")
+    assert "nonsense" not in screen
     terminal.press("q")
     terminal.wait_for("status=0")

@@ -128,3 +128,17 @@ def test_panes_that_are_no_more_are_forgotten() -> None:
     assert wish_of(Remembered(below="gone", hidden=("warps", "gone"))) == Wish(
         hidden=frozenset({"warps"})
     )
+
+
+@pytest.mark.parametrize("size", [(50, 12), (2, 2), (59, 40)])
+async def test_too_small_a_screen_shows_nothing_but_the_size_needed(size: tuple[int, int]) -> None:
+    app = GpuwatchApp(FakeWatch(), picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.resize_terminal(*size)
+        await pilot.pause(0.3)
+        shown = [type(child).__name__ for child in app.screen.children if child.display]
+        assert shown == ["TooSmall"]
+        await pilot.resize_terminal(120, 40)
+        await pilot.pause(0.3)
+        assert app.screen.query_one(WarpPane).size.height > 3

@@ -201,6 +201,24 @@ def test_functions_with_register_parameters_and_branch_tables() -> None:
     assert integers(text, "k") == expected
 
 
+def test_parts_of_scalar_parameters_are_read_and_written() -> None:
+    text = HEAD + (
+        ".func (.param .b32 result) parts (.param .b32 a, .param .b64 b)\n{\n"
+        "\t.reg .b32 %r<9>;\n\t.reg .b16 %rs<3>;\n\tld.param.s8 %r1, [a];\n"
+        "\tld.param.u8 %r2, [a+1];\n\tld.param.s16 %rs1, [a+2];\n\tld.param.u32 %r3, [b+4];\n"
+        "\tcvt.s32.s16 %r4, %rs1;\n\tadd.s32 %r1, %r1, %r2;\n\tadd.s32 %r1, %r1, %r3;\n"
+        "\tadd.s32 %r1, %r1, %r4;\n\tst.param.b32 [result], %r1;\n\tret;\n}\n"
+        ".visible .entry k(.param .u64 out)\n{\n\t.reg .b64 %rd<5>;\n\t.reg .b32 %r<9>;\n"
+        "\tld.param.u64 %rd1, [out];\n\tmov.u32 %r1, %tid.x;\n\tmul.wide.u32 %rd2, %r1, 4;\n"
+        "\tadd.s64 %rd1, %rd1, %rd2;\n\tmul.wide.u32 %rd3, %r1, 7;\n\tshl.b64 %rd3, %rd3, 32;\n"
+        "\t{\n\t.param .b32 p;\n\tst.param.b32 [p], -2;\n\tst.param.b8 [p+1], %r1;\n"
+        "\tst.param.b16 [p+2], %r1;\n\t.param .b64 q;\n\tst.param.b64 [q], %rd3;\n"
+        "\t.param .b32 r;\n\tcall (r), parts, (p, q);\n\tld.param.b32 %r3, [r];\n\t}\n"
+        "\tst.global.u32 [%rd1], %r3;\n\tret;\n}\n"
+    )
+    assert integers(text, "k") == [-2 + t + 7 * t + t for t in range(64)]
+
+
 def test_unknown_functions_are_listed_before_the_launch() -> None:
     text = HEAD + (
         ".extern .func (.param .b64 r) malloc (.param .b64 size);\n"

@@ -145,3 +145,18 @@ async def test_panes_hide_and_come_back(size: tuple[int, int]) -> None:
         await pilot.press("H")
         await pilot.pause(0.1)
         assert pane.display and app.screen.query_one(WarpPane).display
+
+
+@pytest.mark.parametrize("keys", ["t", "tm", "x/", "ha", "m"])
+async def test_no_sequence_of_sizes_crashes(keys: str) -> None:
+    watch = FakeWatch(H200)
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await _focused(pilot)
+        await pilot.press(*("slash" if key == "/" else key for key in keys))
+        for size in [(2, 2), (60, 16), (59, 15), (3, 80), (200, 3), (200, 60), (2, 2), (80, 24)]:
+            await pilot.resize_terminal(*size)
+            watch.advance()
+            await pilot.pause(0.05)
+        assert not app.screen.has_class("too-small")
+        assert app.is_running

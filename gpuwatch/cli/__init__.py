@@ -1,5 +1,10 @@
 """The command line."""
 
-from gpuwatch.cli.main import main
+import sys
+
+try:
+    from gpuwatch.cli.main import main
+except KeyboardInterrupt:
+    sys.exit(130)
 
 __all__ = ["main"]

@@ -98,7 +98,9 @@ def _totals(one: FieldFigures, *, estimated: bool) -> tuple[str, ...]:
 
 
 def _number(value: Number) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:,.6g}"
 
 
 def _row_table(figures: MapFigures) -> Table:

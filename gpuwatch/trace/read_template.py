@@ -198,13 +198,17 @@ def _rows_struct(data: Any, schema: dict[str, Any], kept: Any, bounds: Any) -> t
         letter = "I" if letter == "f" and how != "sum" else letter
         form += f"{offset - end}x{letter}"
         end = offset + struct.calcsize(letter)
-    unpack = struct.Struct(f"{form}{schema['size'] - end}x").unpack_from
+    layout = struct.Struct(f"{form}{schema['size'] - end}x")
     record = _record(schema)
+    plain = bounds is None and all(how == "sum" for *_, how in fields)
+    if plain and all(number == schema["cap"] for number in kept):
+        full = list(map(record._make, layout.iter_unpack(data)))
+        return full, [slot for slot, number in enumerate(kept) for _ in range(number)]
     rows, slots = [], []
     for slot, number in enumerate(kept):
         first = bounds[slot] if bounds else slot * schema["cap"]
         for k in range(first, first + number):
-            values = unpack(data, k * schema["size"])
+            values = layout.unpack_from(data, k * schema["size"])
             rows.append(
                 record(
                     *(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
@@ -17,19 +15,22 @@ from gpuwatch.analysis.filtering import Filter
 from gpuwatch.analysis.timeline import SmSpans
 from gpuwatch.tui.arrangement import Arrangement
 from gpuwatch.tui.glyphs import Glyphs, whole
-from gpuwatch.tui.paint import Span
 from gpuwatch.tui.pane import Drawing, View, nothing_recorded
-from gpuwatch.tui.record_table import Array, RecordTable
-from gpuwatch.tui.theme import CURSOR, FOCUS, QUIET, RULE, STRONG, TAG, TEXT, TITLE, WRONG, ramp
+from gpuwatch.tui.record_table import RecordTable
+from gpuwatch.tui.theme import QUIET, STRONG, TAG, TEXT, WRONG
 from gpuwatch.tui.warp_columns import Column, columns_of, starts_descending
+from gpuwatch.tui.warp_rows import (
+    GAP,
+    Line,
+    row_lines,
+    shifted,
+    table_width,
+    timeline_width,
+    title_line,
+)
 
 _HEAD = 2
 """Title rule and column titles."""
-_GAP = 2
-_TIMELINE_MIN = 12
-_TIMELINE_MAX = 100
-
-Line = list[Span]
 
 
 class WarpPane(Drawing, ScrollView):
@@ -113,14 +114,11 @@ class WarpPane(Drawing, ScrollView):
             self.virtual_size = Size(self.size.width, 0)
             return
         self._columns = columns_of(table, self._columns)
-        self.virtual_size = Size(self._fixed_width(), len(order) + _HEAD)
+        self.virtual_size = Size(table_width(self._columns), len(order) + _HEAD)
 
     def _redraw(self) -> None:
         self._drawn = None
         self.refresh()
-
-    def _fixed_width(self) -> int:
-        return 2 + sum(column.width + _GAP for column in self._columns)
 
     # ---- selection and scrolling
 
@@ -234,7 +232,7 @@ class WarpPane(Drawing, ScrollView):
     def _title_at(self, x: int) -> str | None:
         edge = 2
         for column in self._columns:
-            edge += column.width + _GAP
+            edge += column.width + GAP
             if x < edge:
                 return column.title
         return None
@@ -254,7 +252,7 @@ class WarpPane(Drawing, ScrollView):
             spans = self._lines()[y - _HEAD]
         else:
             spans = self._no_row(y - _HEAD)
-        return self.draw(self, _shift(spans, int(self.scroll_offset.x)))
+        return self.draw(self, shifted(spans, int(self.scroll_offset.x)))
 
     def _no_row(self, line: int) -> Line:
         if line == 1 and self.rows.filter is not None and not self._lines():
@@ -304,16 +302,12 @@ class WarpPane(Drawing, ScrollView):
 
     def _titles(self) -> Line:
         direction = self.glyphs.descending if self.descending else self.glyphs.ascending
-        spans: Line = [("  ", QUIET)]
-        for column in self._columns:
-            chosen = column.title == self.sort
-            title = column.title + (direction if chosen else "")
-            style = FOCUS + STRONG if chosen else QUIET
-            spans.append((title.rjust(column.width), style))
-            spans.append((" " * _GAP, QUIET))
-        if self._timeline_width() >= _TIMELINE_MIN:
-            spans.append(("within its SM's busy span", QUIET))
-        return spans
+        return title_line(self._columns, self.sort, direction, self._timeline_width() > 0)
+
+    def _timeline_width(self) -> int:
+        if self.table is None:
+            return 0
+        return timeline_width(self.table, self._columns, self.size.width)
 
     def _lines(self) -> list[Line]:
         """The rows in sight, made once for each redraw."""
@@ -325,71 +319,16 @@ class WarpPane(Drawing, ScrollView):
     def _rows_in_sight(self) -> list[Line]:
         table, order = self.table, self.rows.order
         assert table is not None and order is not None
-        window = order.rows(self._top, self._page)
-        chosen = self.selected_row
-        colours = self._colours(table, window)
-        lines: list[Line] = [
-            [((self.glyphs.cursor if row == chosen else " ") + " ", TITLE)]
-            for row in window.tolist()
-        ]
-        coloured = table.measured[0] if table.measured else ""
-        for column in self._columns:
-            style = _style(column.title, self.sort)
-            values = table.columns[column.title][window].tolist()
-            for line, value, colour in zip(lines, values, colours, strict=True):
-                text = column.text(value, table.grid).rjust(column.width)
-                line.append((text, colour if column.title == coloured else style))
-                line.append((" " * _GAP, TEXT))
-        for line, spans in zip(lines, self._timelines(table, window, colours), strict=False):
-            line += spans
-        return [
-            [(text, CURSOR) for text, _ in line] if row == chosen else line
-            for line, row in zip(lines, window.tolist(), strict=True)
-        ]
-
-    def _colours(self, table: RecordTable, window: Array) -> list[Style]:
-        """From the least (blue) to the greatest (orange) of what was measured."""
-        if not table.measured or len(table) == 0:
-            return [TEXT] * len(window)
-        values = table.columns[table.measured[0]]
-        low, high = float(values.min()), float(values.max())
-        parts = (values[window].astype(float) - low) / (high - low) if high > low else [0.5]
-        shades = np.broadcast_to(np.nan_to_num(parts, nan=0.5), len(window))
-        return [ramp(shade) for shade in shades.tolist()]
-
-    def _timeline_width(self) -> int:
-        if self.table is None or "elapsed" not in self.table.columns:
-            return 0
-        return min(self.size.width - self._fixed_width() - 1, _TIMELINE_MAX)
-
-    def _timelines(self, table: RecordTable, window: Array, colours: list[Style]) -> list[Line]:
         width = self._timeline_width()
-        if width < _TIMELINE_MIN or not {"SM", "start"} <= table.columns.keys():
-            return []
-        sm, start, elapsed = (table.columns[name] for name in ("SM", "start", "elapsed"))
-        if self._spans is None:
-            self._spans = SmSpans.of(sm, start, elapsed)
-        parts = self._spans.parts(sm[window], start[window], elapsed[window])
-        dots, lines = self.glyphs.dot, []
-        for begin, end, colour in zip(*(part.tolist() for part in parts), colours, strict=True):
-            left = min(width - 1, int(begin * width))
-            right = max(left + 1, min(width, round(end * width)))
-            bar = self.glyphs.thread * (right - left)
-            lines.append([(dots * left, RULE), (bar, colour), (dots * (width - right), RULE)])
-        return lines
-
-
-def _style(title: str, sort: str) -> Style:
-    if title == sort:
-        return STRONG
-    return QUIET if title in ("start", "n") else TEXT
-
-
-def _shift(spans: Line, columns: int) -> Line:
-    """`spans` without their first `columns` cells."""
-    kept: Line = []
-    for text, style in spans:
-        if columns < len(text):
-            kept.append((text[columns:], style))
-        columns = max(0, columns - len(text))
-    return kept
+        if width and self._spans is None:
+            self._spans = SmSpans.of(*(table.columns[name] for name in ("SM", "start", "elapsed")))
+        return row_lines(
+            table,
+            order.rows(self._top, self._page),
+            self._columns,
+            self.sort,
+            self.selected_row,
+            self.glyphs,
+            self._spans,
+            width,
+        )

@@ -65,7 +65,7 @@ def as_json(frame: Frame) -> dict[str, Any]:
         "maps": [report_maps.as_json(figures) for figures in frame.maps],
         "notes": list(frame.notes),
     }
-    if device.kind == "sim":
+    if device.kind == "sim" or frame.thread_instructions is not None:
         result["thread_instructions"] = frame.thread_instructions
     return result
 

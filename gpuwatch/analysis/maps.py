@@ -13,8 +13,8 @@ Number = int | float
 
 @dataclass(frozen=True, slots=True)
 class FieldFigures:
-    """Of one field over the records of a launch. `total` of whole numbers is exact; it is an
-    estimate, the records' sum times `MapFigures.sample`, where a map is sampled, and None where
+    """Of one field over the records of a launch. `total` of whole numbers is exact; where a map is
+    sampled it is an estimate, the records' sum times what a record stands for. It is None where
     records hold greatest or least values, which do not add up."""
 
     name: str
@@ -68,7 +68,7 @@ class MapFigures:
 
 
 def field_figures(
-    name: str, values: NDArray[np.generic], sample: int = 1, *, adds_up: bool = True
+    name: str, values: NDArray[np.generic], scale: float = 1, *, adds_up: bool = True
 ) -> FieldFigures | None:
     """None for no values."""
     if len(values) == 0:
@@ -80,7 +80,7 @@ def field_figures(
     low, high = values.min(), values.max()
     return FieldFigures(
         name,
-        total * sample if adds_up else None,
+        _scaled(total, scale) if adds_up else None,
         int(low) if whole else float(low),
         int(high) if whole else float(high),
         float(total / len(values)),
@@ -102,23 +102,31 @@ def columns_of(records: NDArray[np.void]) -> dict[str, NDArray[np.generic]]:
     return {name: np.ascontiguousarray(records[name]) for name in records.dtype.names or ()}
 
 
+def _scaled(total: Number, scale: float) -> Number:
+    if scale == 1:
+        return total
+    return round(total * scale) if isinstance(total, int) else total * scale
+
+
 def all_figures(
-    columns: Mapping[str, NDArray[np.generic]], sample: int = 1, extremes: Container[str] = ()
+    columns: Mapping[str, NDArray[np.generic]], scale: float = 1, extremes: Container[str] = ()
 ) -> tuple[FieldFigures, ...]:
     """The figures of every field that has values; those of `extremes` do not add up."""
     found = (
-        field_figures(name, values, sample, adds_up=name not in extremes)
+        field_figures(name, values, scale, adds_up=name not in extremes)
         for name, values in columns.items()
     )
     return tuple(figures for figures in found if figures is not None)
 
 
 def hist_buckets(
-    counts: NDArray[np.uint64], edges: NDArray[np.float64], sample: int = 1
+    counts: NDArray[np.uint64], edges: NDArray[np.float64], scale: float = 1
 ) -> Buckets:
     """Buckets of a histogram map from the counts of all its slots, (slots, buckets), and the
     buckets + 1 edges between them; the first and last bucket also count what lies beyond."""
-    total = counts.reshape(-1, counts.shape[-1]).sum(axis=0).astype(np.int64) * sample
+    total = counts.reshape(-1, counts.shape[-1]).sum(axis=0).astype(np.int64)
+    if scale != 1:
+        total = np.rint(total * scale).astype(np.int64)
     return Buckets(total, edges)
 
 

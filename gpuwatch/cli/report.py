@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 from pathlib import Path
 
@@ -19,6 +20,9 @@ from gpuwatch.engine.recording import record
 from gpuwatch.engine.replay import ReplaySession
 from gpuwatch.trace import Trace, is_trace
 from gpuwatch.trace.callback import CallbackRun
+
+_FILE_COLUMNS = 200
+"""Columns of a report that goes to a file or a pipe: tables are then never cut."""
 
 
 def run(given: argparse.Namespace) -> int:
@@ -43,7 +47,8 @@ def _print(given: argparse.Namespace, frame: Frame, printed: str, runs: list[Cal
         ran = [callbacks.as_json(one) for one in runs]
         print(json.dumps({**report.as_json(frame), "printed": printed, "callbacks": ran}, indent=2))
         return
-    console = Console(highlight=False, soft_wrap=True)
+    width = None if sys.stdout.isatty() else _FILE_COLUMNS
+    console = Console(highlight=False, soft_wrap=True, width=width)
     report.render(frame, console)
     if printed:
         print(f"\nThe kernel printed:\n{printed.rstrip()}")

@@ -8,7 +8,7 @@ from gpuwatch.device.sim import open_sim
 from gpuwatch.errors import UserError
 
 DEFAULT_PROFILE = "a10"
-FORMS = "auto, sim, sim:a10, sim:h200, sim:t4, sim:FILE.toml, cuda, cuda:0"
+FORMS = "auto, sim, sim:PROFILE (a10, a100, h100, h200, rtx4090, t4), sim:FILE.toml, cuda, cuda:0"
 
 
 def open_device(spec: str, timeout: float = 10.0) -> tuple[Device, str]:

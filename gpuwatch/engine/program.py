@@ -156,7 +156,8 @@ class WatchedProgram:
                 hint="name a file with a __global__ function",
             )
         if not wanted:
-            return self._wanted_launch() or choices[0].mangled
+            first = next((one for one in choices if one.ready), choices[0])
+            return self._wanted_launch() or first.mangled
         exact = [c for c in choices if wanted in _names(c)]
         part = [c for c in choices if wanted in c.mangled or wanted in c.demangled]
         found = exact or part

@@ -135,13 +135,19 @@ class MapReader:
         if map_.type == "hist":
             (counts,) = columns.values()
             table = counts.astype(np.uint64).reshape(-1, map_.cap)
-            figures.buckets = hist_buckets(table, bucket_edges(map_), place.sample)
+            figures.buckets = hist_buckets(table, bucket_edges(map_), self._stands_for(place))
             return figures
         extremes = {field.name for field in map_.fields if field.reduction != "sum"}
-        figures.fields = all_figures(columns, place.sample, extremes)
+        figures.fields = all_figures(columns, self._stands_for(place), extremes)
         if map_.level in ("site", "line"):
             figures.sites = site_rows(decoded.slots, columns, self._labels, self._mixes)
         return figures
+
+    def _stands_for(self, place: MapPlace) -> float:
+        """How many of the launch's warps or blocks a sampled one stands for."""
+        by_block = place.map.sample_unit == "block"
+        units = self._layout.blocks if by_block else self._layout.warps
+        return units / -(-units // place.sample) if units else 1.0
 
     def _fill(self, result: Reading, decoded: Decoded, seen: Intervals) -> None:
         table = warp_columns(seen, decoded.records, self._shape, self._accumulated)

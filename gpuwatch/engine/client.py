@@ -22,6 +22,7 @@ from gpuwatch.engine.messages import (
     Give,
     Known,
     Problems,
+    Record,
     Request,
     Reset,
     Select,
@@ -29,6 +30,7 @@ from gpuwatch.engine.messages import (
     Taken,
 )
 from gpuwatch.engine.options import Options
+from gpuwatch.engine.recording import default_folder
 from gpuwatch.engine.worker import serve
 from gpuwatch.errors import UserError
 from gpuwatch.launch import LaunchForm
@@ -141,6 +143,12 @@ class WorkerClient:
     def reset(self) -> None:
         with self._lock:
             self._request(Reset())
+
+    def record(self, launches: int) -> str:
+        target = str(default_folder())
+        with self._lock:
+            self._request(Record(target, launches))
+        return target
 
     def restart(self) -> None:
         self._end_process()

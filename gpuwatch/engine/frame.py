@@ -202,6 +202,10 @@ class Watch(Protocol):
     def reset(self) -> None:
         """Forgets accumulated figures."""
 
+    def record(self, launches: int) -> str:
+        """Writes so many launches of what is watched to a trace folder; gives its path, or "" where
+        there is nothing to record. The log tells when it is done."""
+
     def restart(self) -> None:
         """Starts a fresh worker with the same selection."""
 

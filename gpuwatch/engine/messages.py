@@ -39,6 +39,14 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True)
+class Record:
+    """Writes so many launches of what is watched to the folder `target`."""
+
+    target: str
+    launches: int
+
+
+@dataclass(frozen=True, slots=True)
 class Taken:
     """The last frame was taken; the next may be written."""
 
@@ -48,7 +56,7 @@ class Stop:
     pass
 
 
-Request = Select | Give | Reset | Taken | Stop
+Request = Select | Give | Reset | Record | Taken | Stop
 
 # ---- from the worker
 

@@ -14,6 +14,7 @@ from gpuwatch.engine.frame import Frame
 from gpuwatch.engine.program import WatchedProgram
 from gpuwatch.engine.readings import always_saved
 from gpuwatch.engine.session import Session
+from gpuwatch.errors import UserError
 from gpuwatch.probe import load
 from gpuwatch.toolchain import assemble
 from gpuwatch.trace import probe_text, reader_script
@@ -48,6 +49,8 @@ def record(session: Session, target: Path, launches: int, told: Told = lambda _c
 
 def _write_all(session: Session, writer: TraceWriter, launches: int, told: Told) -> None:
     mangled, name = session.selected
+    if not mangled:
+        raise UserError("no kernel is selected yet", hint="choose one, then record")
     plain, probed = session.build.plains[mangled], session.build.probeds[mangled, name]
     if not session.launches:
         session.step()

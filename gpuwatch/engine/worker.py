@@ -10,14 +10,26 @@ import time
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from gpuwatch.engine.background import Rebuilt
 from gpuwatch.engine.beside import Beside
 from gpuwatch.engine.frame import LogEntry, Status
 from gpuwatch.engine.listing import listing_of
 from gpuwatch.engine.mailbox import MailboxWriter, redirect_output
-from gpuwatch.engine.messages import Answer, Give, Known, Request, Reset, Select, Stop, Taken
+from gpuwatch.engine.messages import (
+    Answer,
+    Give,
+    Known,
+    Record,
+    Request,
+    Reset,
+    Select,
+    Stop,
+    Taken,
+)
 from gpuwatch.engine.options import Options
+from gpuwatch.engine.recording import record
 from gpuwatch.engine.session import Session
 from gpuwatch.errors import UserError
 
@@ -134,8 +146,22 @@ class _Worker:
                 self._stopping = True
             case Reset():
                 self._ready().reset()
+            case Record():
+                self._record(request)
             case Select() | Give():
                 self._select(request)
+
+    def _record(self, request: Record) -> None:
+        """The launches go on whether or not it can be written."""
+        try:
+            path = record(self._ready(), Path(request.target), request.launches)
+        except UserError as problem:
+            if problem.fatal:
+                self._fail(problem)
+            self._send(LogEntry(time.time(), "error", problem.render()))
+            return
+        text = f"recorded {request.launches} launches in {path}"
+        self._send(LogEntry(time.time(), "worker", text))
 
     def _select(self, request: Select | Give) -> None:
         """A selection that fails leaves the former one running, under the new ticket."""

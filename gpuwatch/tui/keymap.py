@@ -61,6 +61,7 @@ KEYS: tuple[Key, ...] = (
     Key("p", "below('source')", "p", "", "source and PTX in place of the table", "live"),
     Key("n,N", "", "n/N", "", "source: the next line, or the one before, with a probe", "live"),
     Key("g", "below('log')", "g", "", "what compiler, weaver and device said", "live"),
+    Key("w", "record", "w", "", "write ten launches to a trace folder", "live"),
     Key("r", "reset", "r", "reset", "forget the averages and counts", "live"),
     Key("ctrl+r", "restart", "ctrl+r", "restart", "start a fresh worker", "live"),
     Key("ctrl+r", "restart", "ctrl+r", "try again", "start a fresh worker", "start"),

@@ -32,6 +32,9 @@ from gpuwatch.tui.start_screen import error_text
 from gpuwatch.tui.timeline_pane import TimelinePane
 from gpuwatch.tui.warp_pane import WarpPane
 
+RECORDED = 10
+"""Launches that the key for recording writes."""
+
 
 class LiveScreen(ChoosingScreen):
     """All panes, each with the same View of the moment."""
@@ -312,6 +315,13 @@ class LiveScreen(ChoosingScreen):
             return
         self._wish = replace(self._wish, maximised=None)
         self._place()
+
+    def action_record(self) -> None:
+        folder = self.gpuwatch.feed.record(RECORDED)
+        if folder:
+            self.notify(f"{RECORDED} launches to {folder}; g shows the log", title="recording")
+        else:
+            self.notify("this is a recording already")
 
     def action_reset(self) -> None:
         self.gpuwatch.feed.reset()

@@ -236,6 +236,10 @@ class FakeWatch:
     def reset(self) -> None:
         self.calls.append("reset")
 
+    def record(self, launches: int) -> str:
+        self.calls.append(f"record {launches}")
+        return "trace/Nov30_120000_1"
+
     def restart(self) -> None:
         self.calls.append("restart")
 

@@ -22,6 +22,8 @@ _SPARK_CELL = 26
 """Narrowest cell that also holds a sparkline: " 17 ████▊ 94 ▁▇▇▇▇▇▇▇▇▇▅"."""
 _BAR_CELL = 9
 """Narrowest cell with a label, a bar and a number: " 17 ▇  94"."""
+_DELTA_CELL = 15
+"""Narrowest cell that also holds the difference to the baseline, in points."""
 _NUMBER_CELL = 3
 _DOT_CELL = 2
 _LABEL = 4
@@ -77,6 +79,8 @@ class OccupancyPane(Pane):
         self._over_time: tuple[int, NDArray[np.float64]] | None = None
         self._of_selected: float | None = None
         """SM of the selected warp."""
+        self._former: NDArray[np.float64] | None = None
+        """Occupancy of each SM in the baseline."""
 
     def title_text(self) -> str:
         return "SM occupancy"
@@ -89,6 +93,7 @@ class OccupancyPane(Pane):
         if self.view is None or view.frame is not self.view.frame:
             self._over_time = None
         self._of_selected = view.selected_value("SM")
+        self._former = _former(view)
         super().show(view)
 
     # ---- cursor
@@ -147,6 +152,8 @@ class OccupancyPane(Pane):
             [("min ", QUIET), (f"{percent[low]:.0f}%", TEXT), (f" SM {sms.sm[low]}", QUIET)],
             [("max ", QUIET), (f"{percent[high]:.0f}%", TEXT), (f" SM {sms.sm[high]}", QUIET)],
         ]
+        if self._former is not None:
+            groups.insert(1, [("before ", QUIET), (f"{self._former.mean() * 100:.1f}%", TEXT)])
         return [groups]
 
     def body(self, row: int, width: int, height: int) -> list[Span]:
@@ -165,18 +172,22 @@ class OccupancyPane(Pane):
 
     def _bars(self, sms: SmColumns, chosen: range, layout: CellLayout) -> list[Span]:
         spans: list[Span] = []
-        free = layout.width - (9 if layout.width >= 11 else 8)
+        former = self._former if layout.width >= _DELTA_CELL else None
+        free = layout.width - (9 if layout.width >= 11 else 8) - (4 if former is not None else 0)
         spark = max(1, (free - 1) * 2 // 3) if layout.style == "spark" else 0
         size = free - (spark + 1 if spark else 0)
+        used = size + 7 + (spark + 1 if spark else 0) + (4 if former is not None else 0)
         for index in chosen:
             part = float(sms.occupancy[index])
             number = int(sms.sm[index])
             spans.append((f"{number:>3} ", self._label(index)))
             spans.append((bar(part, size, self.glyphs.across), ramp(part)))
             spans.append((f"{part * 100:>3.0f}", TEXT))
+            if former is not None:
+                change = round(100 * (part - float(former[index])))
+                spans.append((f"{change:+4d}", STRONG if change else QUIET))
             if spark:
                 spans += [(" ", TEXT), *self._spark(index, spark)]
-            used = size + 7 + (spark + 1 if spark else 0)
             spans.append((" " * (layout.width - used), TEXT))
         return spans
 
@@ -261,3 +272,12 @@ class OccupancyPane(Pane):
         if self._layout.style == "spark":
             versions.insert(0, [*versions[0], [("right: warps over the SM's busy span", QUIET)]])
         return [(" ", TEXT), *roomiest(versions, width - 1)]
+
+
+def _former(view: View) -> NDArray[np.float64] | None:
+    """Occupancy in the baseline, where it is of a device with the same SMs."""
+    now = view.frame.sms if view.frame is not None else None
+    before = view.baseline.frame.sms if view.baseline is not None else None
+    if now is None or before is None or len(now.sm) != len(before.sm):
+        return None
+    return before.occupancy

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fake_watch import A10, H200, FakeWatch
 from hypothesis import given
@@ -93,6 +95,24 @@ async def test_sparklines_in_ascii() -> None:
         pane = await _focused(pilot)
         assert pane.render_line(1).text.isascii()
         assert "#" in pane.render_line(1).text
+
+
+@pytest.mark.parametrize("size", [(160, 40), (200, 60)])
+async def test_each_sm_is_compared_with_the_baseline(size: tuple[int, int]) -> None:
+    watch = FakeWatch()
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=size) as pilot:
+        pane = await _focused(pilot)
+        await pilot.press("b")
+        assert watch.frame is not None and watch.frame.sms is not None
+        before = watch.frame.sms.occupancy
+        sms = replace(watch.frame.sms, occupancy=before - 0.1)
+        watch.frame = replace(watch.frame, sms=sms, serial=9)
+        await pilot.pause(0.2)
+        lines = [pane.render_line(y).text for y in range(pane.size.height)]
+        assert f"before {before.mean() * 100:.1f}%" in lines[0]
+        assert sum(line.count(" -10") for line in lines[1:]) == 72
+        assert all(len(line) == pane.size.width for line in lines)
 
 
 # ---- which panes

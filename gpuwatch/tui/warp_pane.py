@@ -302,7 +302,7 @@ class WarpPane(Drawing, ScrollView):
 
     def _titles(self) -> Line:
         direction = self.glyphs.descending if self.descending else self.glyphs.ascending
-        return title_line(self._columns, self.sort, direction, self._timeline_width() > 0)
+        return title_line(self._columns, self.sort, direction, self._timeline_width())
 
     def _timeline_width(self) -> int:
         if self.table is None:

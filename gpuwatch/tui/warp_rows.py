@@ -19,6 +19,7 @@ Line = list[Span]
 GAP = 2
 TIMELINE_MIN = 12
 _TIMELINE_MAX = 100
+_TIMELINE_TITLES = ("within its SM's busy span", "in its SM's span", "in its span")
 
 
 def table_width(columns: Sequence[Column]) -> int:
@@ -34,8 +35,9 @@ def timeline_width(table: RecordTable, columns: Sequence[Column], width: int) ->
     return left if left >= TIMELINE_MIN else 0
 
 
-def title_line(columns: Sequence[Column], sort: str, direction: str, timelines: bool) -> Line:
-    """The titles, the one that is sorted by marked with `direction`."""
+def title_line(columns: Sequence[Column], sort: str, direction: str, timelines: int) -> Line:
+    """The titles, the one that is sorted by marked with `direction`; `timelines` are the cells
+    of the timelines."""
     spans: Line = [("  ", QUIET)]
     for column in columns:
         chosen = column.title == sort
@@ -43,7 +45,8 @@ def title_line(columns: Sequence[Column], sort: str, direction: str, timelines: 
         spans.append((title.rjust(column.width), FOCUS + STRONG if chosen else QUIET))
         spans.append((" " * GAP, QUIET))
     if timelines:
-        spans.append(("within its SM's busy span", QUIET))
+        title = next((text for text in _TIMELINE_TITLES if len(text) <= timelines), "")
+        spans.append((title, QUIET))
     return spans
 
 

@@ -27,6 +27,7 @@ import sys
 import termios
 import threading
 import time
+from array import array
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -117,10 +118,10 @@ class FedWatch(FakeWatch):
 class MeasuredApp(GpuwatchApp):
     """Notes by how much a task that sleeps 5 ms wakes up late."""
 
-    lags: list[float]
+    lags: array[float]
 
     def on_mount(self) -> None:
-        self.lags = []
+        self.lags = array("f")
         self._meter = asyncio.create_task(self._measure())
 
     async def _measure(self) -> None:
@@ -136,7 +137,7 @@ def show(load: Load, report: str) -> int:
     app = MeasuredApp(watch, picker=False, owns_process=True)
     app.run()
     watch.close()
-    Path(report).write_text(json.dumps(app.lags))
+    Path(report).write_text(json.dumps(app.lags.tolist()))
     return app.return_code or 0
 
 

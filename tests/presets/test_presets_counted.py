@@ -83,7 +83,9 @@ def test_instruction_mix_of_a_product(small: Session) -> None:
     assert isinstance(by_class, dict)
     assert by_class["fp32"] >= SIZE**3 // 32
     assert by_class["barrier"] == 2 * TILES * WARPS
-    assert metrics["thread_instructions"] == 32 * metrics["warp_instructions"]
+    by_thread = metrics["thread_instructions_by_class"]
+    assert isinstance(by_thread, dict)
+    assert by_thread == {name: 32 * count for name, count in by_class.items()}
 
 
 def test_conflicts_of_a_product(small: Session) -> None:

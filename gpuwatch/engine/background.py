@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -74,6 +75,7 @@ class Recompiler:
         self._saves = {source: Saves([Path(source), *linked]) for source in sources}
         self._progress = progress
         self._missing = False
+        self._newest: dict[str, Build] = {}
         self.busy = False
         """Whether something is compiled that is waited for."""
         self._ending = threading.Event()
@@ -109,11 +111,13 @@ class Recompiler:
                 return
             if saves.changed():
                 continue
+            if build is not None:
+                self._newest[source] = build
             self._hand_over(source, build, problem)
             if build is not None and build.program.assumed:
-                self._confirm(source, build)
-            if not saves.changed():
-                return
+                confirm = partial(self._confirm, source, build)
+                threading.Thread(target=confirm, name="gpuwatch-confirm", daemon=True).start()
+            return
 
     def _hand_over(self, source: str, build: Build | None, problem: UserError | None) -> None:
         self.busy = False
@@ -121,9 +125,12 @@ class Recompiler:
         self.outcomes.put(Rebuilt(source, build, problem))
 
     def _confirm(self, source: str, build: Build) -> None:
-        """Checks the launches that a build assumed; makes it again where they are others."""
+        """Checks the launches that a build assumed; makes it again where they are others. A
+        thread of low priority, which the next save does not wait for."""
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         found, problem = _guarded(build.program.confirm)
-        if self._ending.is_set() or (found is None and problem is None):
+        superseded = self._newest[source] is not build
+        if self._ending.is_set() or superseded or (found is None and problem is None):
             self._progress("")
             return
         mended = None
@@ -145,8 +152,10 @@ class Preparer:
     """A thread that makes presets ready for the kernel that is watched; of low priority unless
     `loads`, because what a kernel is launched by inherits that of the thread that loads it."""
 
-    def __init__(self, *, loads: bool) -> None:
+    def __init__(self, *, loads: bool, busy: Callable[[], bool]) -> None:
+        """`busy` says whether something is compiled that matters more."""
         self._loads = loads
+        self._busy = busy
         self.outcomes: queue.SimpleQueue[Prepared] = queue.SimpleQueue()
         self._jobs: queue.SimpleQueue[tuple[Build, str, str] | None] = queue.SimpleQueue()
         self._wanted: tuple[Build, str] | None = None
@@ -174,6 +183,8 @@ class Preparer:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         while (job := self._jobs.get()) is not None:
             build, kernel, probe = job
+            while self._busy():
+                time.sleep(POLL_SECONDS)
             if self._wanted != (build, kernel):
                 continue
             _, problem = _guarded(partial(build.prepare, kernel, probe, _say_nothing))

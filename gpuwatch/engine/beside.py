@@ -28,7 +28,7 @@ class Beside:
         self._problems: dict[str, str] = {}
         self._logged: set[tuple[int, str, str]] = set()
         self._recompiler = Recompiler(session, options.sources, options.link, self._say)
-        self._preparer = Preparer(loads=session.info.modelled)
+        self._preparer = Preparer(loads=session.info.modelled, busy=lambda: self._recompiler.busy)
         self._recompiler.start()
         self._preparer.start()
 

@@ -46,12 +46,19 @@ def saves(watch: WorkerClient, source: Path) -> list[float]:
     return found
 
 
+def _is_logged(watch: WorkerClient, probe: str) -> bool:
+    """Whether it was woven in; of the first build only."""
+    return any(f": {probe} woven into" in entry.text for entry in watch.log())
+
+
 def switches(watch: WorkerClient) -> dict[str, float]:
-    """Seconds to the first frame of each preset, after time enough to prepare them."""
-    time.sleep(30)
+    """Seconds to the first frame of each preset that can attach, once all are prepared."""
+    while not all(probe.problem or _is_logged(watch, probe.name) for probe in watch.probes()):
+        time.sleep(0.2)
     found = {}
     for probe in watch.probes()[1:]:
         if probe.problem:
+            print(f"   {probe.name:<20}{probe.problem}")
             continue
         begun = time.perf_counter()
         watch.select(probe=probe.name)
@@ -67,10 +74,12 @@ def main(words: list[str]) -> None:
         source.write_text((folder("kernels") / "gemm.cu").read_text())
         with WorkerClient(Options(str(source), device=device, arguments=arguments)) as watch:
             _frame(watch)
-            times = saves(watch, source)
-            said = [f"{entry.at % 1000:8.2f} {entry.text}" for entry in watch.log()]
             for probe, seconds in switches(watch).items():
                 print(f"to {probe:<20}{seconds * 1000:8.0f} ms")
+            watch.select(probe="block_sched")
+            _frame(watch)
+            times = saves(watch, source)
+            said = [f"{entry.at % 1000:8.2f} {entry.text}" for entry in watch.log()]
     print("save to frame" + "".join(f"{value:8.2f} s" for value in times), end="")
     print(f"   median {statistics.median(times):.2f} s   ({device})")
     if "-v" in words:

@@ -2,7 +2,7 @@
 where the thread ends, and not at each save.
 
 Each lane adds to registers of its own, a set for each slot that it may save to: 32 bits wide for
-what is small at each save (numbers of lanes, bytes of one access), so that 2^27 saves of one lane
+what is small at each save (numbers of lanes, bytes of one access), so that 2^26 saves of one lane
 to one slot fit surely, else 64. As a lane ends, the sums of all that end with it are added up and
 one of them adds them to the map. Only so many registers are given away, to the saves in the
 deepest loops; the others save at once.
@@ -39,7 +39,7 @@ MOST_WORDS = 12
 """Registers of 32 bits for sums: with more, kernels that fill an SM would lose residents."""
 _SMALL = frozenset({"leads", "taken", "splits", "sectors", "bank_conflicts", "active", "bytes"})
 """Helpers whose values are below 2^10."""
-_SMALL_CONSTANT = 1 << 10
+_SMALL_CONSTANT = 32
 _HALF = 0xFFFF
 
 

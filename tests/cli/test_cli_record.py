@@ -96,6 +96,7 @@ def test_an_interrupted_recording_keeps_what_it_has(folder: Path) -> None:
         cwd=folder,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     end = time.monotonic() + 120
     while not list(folder.glob(".cut.recording-*/result/*.bin")):

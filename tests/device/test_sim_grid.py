@@ -211,13 +211,16 @@ sys.path.insert(0, sys.argv[1])
 from sim_support import launch_of
 from gpuwatch.device.base import KernelImage
 from gpuwatch.device.sim import open_sim
+def peak():
+    status = open("/proc/self/status").read()
+    return int(status.partition("VmHWM:")[2].split()[0])
 blocks, out = int(sys.argv[3]), np.zeros(31250, np.uint32)
 launch = launch_of("tiny", (blocks, 1, 1), (256, 1, 1), [out])
 image = KernelImage("tiny", open(sys.argv[2]).read(), b"", 16, 0)
 kernel = open_sim("a10", timeout=60.0).load(image, launch, [])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 kernel.run()
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+after = peak()
 got = kernel.read_buffers()[0].view(np.uint32)
 written = blocks * 256 // 8192
 assert (got[:written] == np.arange(written) * 8192).all()

@@ -20,6 +20,7 @@ from gpuwatch.instrument.model import MapPlace
 from gpuwatch.probe import compose, parse_python, parse_toml, verify
 from gpuwatch.probe.model import Program
 from gpuwatch.ptx import parse
+from gpuwatch.trace.decode import folded
 
 WORK = kernel("""\
 	.reg .b32 %v<9>; .reg .f32 %f<4>; .reg .b64 %d<3>; .reg .pred %p<4>;
@@ -291,7 +292,8 @@ def check_slots(place: MapPlace, records: np.ndarray, counts: np.ndarray) -> Non
     map_ = place.map
     if map_.dynamic:
         return
-    table = records.reshape(place.slots, map_.slot_bytes)
+    records, counts = folded(map_, place.slots, records, counts)
+    table = records[: place.slots * map_.slot_bytes].reshape(place.slots, map_.slot_bytes)
     assert not table[counts[: place.slots] == 0].any()
     if map_.type == "array":
         for slot, count in enumerate(counts[: place.slots]):

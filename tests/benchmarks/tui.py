@@ -24,6 +24,7 @@ import select
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import threading
 import time
@@ -217,8 +218,8 @@ def answer_times(terminal: Terminal) -> list[float]:
     return times
 
 
-def measure(load: Load, seconds: float, minutes: float) -> dict[str, float]:
-    report = Path(f"/tmp/gpuwatch-tui-{os.getpid()}.json")
+def measure(load: Load, seconds: float, minutes: float, report: Path) -> dict[str, float]:
+    """Figures of the screen under a load; its process writes the lags to the file `report`."""
     terminal = Terminal(load, report)
     if not terminal.read(60.0, b"Warps"):
         raise TimeoutError("the screen did not come")
@@ -243,7 +244,6 @@ def measure(load: Load, seconds: float, minutes: float) -> dict[str, float]:
     figures["MiB"] = terminal.resident_mib()
     figures["quit s"] = terminal.quit()
     lags = np.array(json.loads(report.read_text()))
-    report.unlink()
     figures["loop lag p99 ms"] = 1e3 * float(np.percentile(lags, 99))
     return figures
 
@@ -259,10 +259,14 @@ def main() -> None:
         load = next(load for load in LOADS if load.name == arguments.show[0])
         sys.exit(show(load, arguments.show[1]))
     for load in LOADS:
-        if arguments.only in load.name:
-            print(f"{load.name} at {load.launches_per_second:.0f} launches/s, {COLUMNS}x{LINES}")
-            for name, value in measure(load, arguments.seconds, arguments.minutes).items():
-                print(f"  {name:<22}{value:>10.2f}")
+        if arguments.only not in load.name:
+            continue
+        print(f"{load.name} at {load.launches_per_second:.0f} launches/s, {COLUMNS}x{LINES}")
+        with tempfile.TemporaryDirectory() as home:
+            report = Path(home) / "lags.json"
+            figures = measure(load, arguments.seconds, arguments.minutes, report)
+        for name, value in figures.items():
+            print(f"  {name:<22}{value:>10.2f}")
 
 
 if __name__ == "__main__":

@@ -72,6 +72,20 @@ class SourceMap:
         return string.partition(b"\0")[0].decode(errors="replace")
 
 
+def source_chain(module: Module, offset: int) -> tuple[Place, ...]:
+    """`SourceMap.at` in the function that `offset` of the module's text lies in; empty outside
+    every body."""
+    around = (f for f in module.functions if f.body_start <= offset < f.body_end)
+    function = next(around, None)
+    return SourceMap(module, function).at(offset) if function is not None else ()
+
+
+def own_place(chain: tuple[Place, ...]) -> Place | None:
+    """The innermost place of a chain in the file of the function that all was inlined into, so of
+    code from a header the line that calls it; None without a line."""
+    return next((one for one in chain if one.path == chain[-1].path and one.line), None)
+
+
 def _debug_strings(module: Module) -> dict[str, bytes]:
     """The bytes behind each label of the module's `.debug_str` sections."""
     found: dict[str, bytes] = {}

@@ -68,6 +68,21 @@ def test_wild_store(ptx: str) -> None:
     assert re.search(r"PTX line \d+: st.global", error.detail)
 
 
+def test_a_fault_in_code_of_a_header_is_shown_where_the_kernel_calls_it(tmp_path: Path) -> None:
+    (tmp_path / "tile.h").write_text(
+        "__device__ __forceinline__ void put(int *at, int value) {\n  *at = value;\n}\n"
+    )
+    source = f'''#include "{tmp_path}/tile.h"
+extern "C" __global__ void wild(int *out, long long offset) {{
+  put(out + threadIdx.x + offset, 1);
+}}
+'''
+    error = fails(ptx_of(tmp_path, source), "wild", [OUT, np.int64(1 << 40)])
+    assert error.at is not None
+    assert (Path(error.at.file).name, error.at.line) == ("kernel.cu", 3)
+    assert f"inlined there: {tmp_path}/tile.h:2" in error.detail
+
+
 def test_a_store_just_behind_a_buffer(ptx: str) -> None:
     assert (
         "behind the end of buffer 0 (256 bytes)" in fails(ptx, "wild", [OUT, np.int64(40)]).message

@@ -21,6 +21,7 @@ from gpuwatch.device.sim.program import Program, location
 from gpuwatch.errors import Location, UserError
 from gpuwatch.launch.model import Launch
 from gpuwatch.ptx.model import Immediate, Instruction, Module
+from gpuwatch.ptx.source import own_place, source_chain
 from gpuwatch.ptx.types import TYPE_BITS
 
 _NULL_PAGE = 4096
@@ -67,8 +68,10 @@ def describe(fault: Fault, scene: Scene) -> UserError:
         lane = _culprit(fault, instruction, scene)
         where += f", thread {_index(fault.warp * 32 + lane, launch.block)}"
     lines = [where]
-    at = _source(scene.module, instruction) if instruction is not None else None
+    at = None
     if instruction is not None:
+        at, inner = _source(scene.module, instruction)
+        lines += inner
         place = location(scene.module, instruction)
         text = " ".join(place.text.split())
         lines += [f"PTX line {place.line}: {text}"] if at is not None else []
@@ -90,25 +93,31 @@ def readable(kernel: str) -> str:
     return "::".join(names) or kernel
 
 
-def _source(module: Module, instruction: Instruction) -> Location | None:
-    """The place of an instruction in the source, with its text; None where it has none or the
-    source cannot be read."""
-    path = Path(module.files.get(instruction.file, ""))
-    if not instruction.line or not path.is_file():
-        return None
-    lines = path.read_text(errors="replace").splitlines()
-    if instruction.line > len(lines):
-        return None
-    text = lines[instruction.line - 1]
-    return Location(str(path), instruction.line, len(text) - len(text.lstrip()) + 1, text)
+def _source(module: Module, instruction: Instruction) -> tuple[Location | None, list[str]]:
+    """The place of an instruction in the kernel's source, with its text; None where it has none
+    or the source cannot be read. And a line that names the header it is in, if it is in one."""
+    chain = source_chain(module, instruction.start)
+    place = own_place(chain)
+    if place is None:
+        return None, []
+    inner = [f"inlined there: {chain[0].path}:{chain[0].line}"] if chain[0] != place else []
+    path = Path(place.path)
+    lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
+    if place.line > len(lines):
+        return None, inner
+    text = lines[place.line - 1]
+    column = len(text) - len(text.lstrip()) + 1
+    return Location(str(path), place.line, column, text), inner
 
 
 def source_line(module: Module, instruction: Instruction) -> str:
-    """The source file and line of an instruction, or its place in the PTX."""
-    if instruction.line:
-        return f"{module.files.get(instruction.file, 'the source')}:{instruction.line}"
-    place = location(module, instruction)
-    return f"{place.file}:{place.line}"
+    """The file and line of the kernel's source that an instruction is from, or its place in the
+    PTX."""
+    place = own_place(source_chain(module, instruction.start))
+    if place is None:
+        ptx = location(module, instruction)
+        return f"{ptx.file}:{ptx.line}"
+    return f"{place.path or 'the source'}:{place.line}"
 
 
 _Message = tuple[str, str]

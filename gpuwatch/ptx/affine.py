@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from gpuwatch.ptx import flow, isa
 from gpuwatch.ptx.model import (
+    Address,
     Function,
     Immediate,
     Instruction,
@@ -60,7 +61,10 @@ def lane_strides(function: Function, block: Shape | None) -> Coefficients:
         return {}
     code = flow.Code.of(function)
     blocks = flow.basic_blocks(code)
-    return _Solver(code, blocks, _lanes(block)).solve() if len(blocks) <= _MOST_BLOCKS else {}
+    if len(blocks) > _MOST_BLOCKS:
+        return {}
+    parameters = frozenset(each.name for each in function.parameters)
+    return _Solver(code, blocks, _lanes(block), parameters).solve()
 
 
 def _lanes(block: Shape) -> Coefficients:
@@ -77,12 +81,22 @@ def _lanes(block: Shape) -> Coefficients:
 
 
 class _Solver:
-    def __init__(self, code: flow.Code, blocks: Sequence[flow.Block], lanes: Coefficients) -> None:
+    """`parameters` are the names of the function's own, which all lanes are given alike."""
+
+    def __init__(
+        self,
+        code: flow.Code,
+        blocks: Sequence[flow.Block],
+        lanes: Coefficients,
+        parameters: frozenset[str],
+    ) -> None:
         self._code = code
         self._lanes = lanes
         self._blocks = blocks
+        self._given = parameters
         written = Counter(name for one in code.instructions for name in isa.written(one))
-        self._several = frozenset(name for name, times in written.items() if times > 1)
+        several = {name for name, times in written.items() if times > 1}
+        self._several = frozenset(several.union(self._writes(_in_loops(blocks))))
         self._live = flow.liveness(code, self._blocks, self._several)
         self._meeting = _meeting_points(self._blocks)
         self._mixed: set[str] = set()
@@ -126,7 +140,7 @@ class _Solver:
             if guard != 0:
                 return None
         if one.tokens[0] == "ld":
-            return 0 if "param" in one.tokens and len(isa.written(one)) == 1 else None
+            return 0 if self._reads_parameter(one) else None
         if one.tokens[0] not in _PURE:
             return None
         values = [self._of(operand) for operand in one.operands[1:]]
@@ -136,6 +150,13 @@ class _Solver:
         if all(value == 0 for value in found):
             return 0
         return _transfer(one, found)
+
+    def _reads_parameter(self, load: Instruction) -> bool:
+        """Whether it loads one value that the function was given."""
+        match load.operands[1]:
+            case Address(Symbol(name)) if "param" in load.tokens:
+                return name in self._given and len(isa.written(load)) == 1
+        return False
 
     def _of(self, operand: Operand) -> int | _Unknown | None:
         match operand:
@@ -201,6 +222,15 @@ class _Solver:
             block = self._blocks[number]
             for one in self._code.instructions[block.first : block.end]:
                 yield from isa.written(one)
+
+
+def _in_loops(blocks: Sequence[flow.Block]) -> set[int]:
+    """Blocks that may be on a cycle: any cycle is within the spans of the edges that lead back."""
+    found: set[int] = set()
+    for number, block in enumerate(blocks):
+        for start in block.successors:
+            found.update(range(start, number + 1))
+    return found
 
 
 def _meeting_points(blocks: Sequence[flow.Block]) -> list[int]:

@@ -74,6 +74,22 @@ def test_behind_a_loop_that_lanes_leave_apart_its_counter_varies() -> None:
     assert strides(apart)["%r8"] is None
     inside_only = LOOP.format(bound="%r1", inside="mov.u32 %r7, %r9;", behind="")
     assert strides(inside_only)["%r7"] == 0
+    written_once = LOOP.format(bound="%r1", inside="mov.u32 %r7, %r9;", behind="mov.u32 %r8, %r7;")
+    assert strides(written_once)["%r8"] is None
+
+
+def test_what_a_call_gives_back_is_not_known() -> None:
+    declared = ".visible .func (.param .b32 back) f(.param .b32 given);\n"
+    text = HEAD.replace(".visible .entry", f"{declared}.visible .entry")
+    body = """
+	.param .b32 given0; .param .b32 back0;
+	st.param.b32 [given0], %r1;
+	call (back0), f, (given0);
+	ld.param.b32 %r9, [back0];
+	ret;
+}
+"""
+    assert lane_strides(parse(text + body).entries()[0], (64, 1, 1))["%r9"] is None
 
 
 @pytest.mark.parametrize(("tested", "expected"), [("%r3", 0), ("%r1", None)])

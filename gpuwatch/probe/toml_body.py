@@ -150,12 +150,15 @@ class _BodyReader:
         )
 
 
-def declare(actions: tuple[Action, ...], declarations: Declarations) -> tuple[Action, ...]:
-    """The actions, with the declarations in the first run of PTX (a new one if there is none)."""
+def declare(
+    actions: tuple[Action, ...], declarations: Declarations, at: Location
+) -> tuple[Action, ...]:
+    """The actions, with the declarations in the first run of PTX; if there is none, in a new one
+    that stands at `at`."""
     if not declarations:
         return actions
     for number, action in enumerate(actions):
         if isinstance(action, Ptx):
             declaring = replace(action, declarations=declarations)
             return (*actions[:number], declaring, *actions[number + 1 :])
-    return (Ptx("", (), declarations), *actions)
+    return (Ptx("", (), declarations, at), *actions)

@@ -199,4 +199,4 @@ class _FileReader:
                     self._places.at(*path, half),
                     "rename one of them",
                 )
-        return declare(body, tuple(fresh))
+        return declare(body, tuple(fresh), self._places.at(*path, half))

@@ -209,6 +209,13 @@ def test_the_caret_stands_at_the_operand() -> None:
     assert (caught.value.at.line, caught.value.at.column) == (10, 20)
 
 
+def test_a_declaration_alone_has_a_place() -> None:
+    with pytest.raises(UserError, match="%clock64 is a register of the GPU") as caught:
+        verify(parse_toml(text(".reg .u64 %clock64;"), "t.toml"))
+    assert caught.value.at is not None
+    assert caught.value.at.text == 'after = """'
+
+
 PIECES = st.sampled_from(
     [*LANES.split(), *LANES.splitlines(), '"""', "[", "]", "{", "}", "=", "SAVE", ";", "\n", "'''"]
 )

@@ -1,10 +1,16 @@
-"""What every test shares: a cache of the test run's own, and GPU tests only where one is."""
+"""What every test shares: a cache of the test run's own, and property tests that try the same
+examples each time. `make fuzz` tries others, and more of them."""
 
 from __future__ import annotations
 
 import os
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("fuzz", max_examples=1000, deadline=None, print_blob=True)
+settings.load_profile("same")
 
 
 @pytest.fixture(scope="session", autouse=True)

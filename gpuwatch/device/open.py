@@ -5,10 +5,11 @@ from __future__ import annotations
 from gpuwatch.device.base import Device
 from gpuwatch.device.cuda import open_cuda
 from gpuwatch.device.sim import open_sim
+from gpuwatch.device.sim.profiles import names
 from gpuwatch.errors import UserError
 
 DEFAULT_PROFILE = "a10"
-FORMS = "auto, sim, sim:PROFILE (a10, a100, h100, h200, rtx4090, t4), sim:FILE.toml, cuda, cuda:0"
+FORMS = f"auto, sim, sim:PROFILE ({', '.join(names())}), sim:FILE.toml, cuda, cuda:0"
 
 
 def open_device(spec: str, timeout: float = 10.0) -> tuple[Device, str]:

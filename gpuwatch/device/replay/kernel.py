@@ -30,7 +30,7 @@ def replay_info(facts: DeviceFacts) -> DeviceInfo:
 
 
 class ReplayKernel:
-    """A `LoadedKernel` whose runs are the recorded launches `numbers` of a trace, in turn.
+    """A kernel whose runs are the recorded launches `numbers` of a trace, in turn.
 
     `position` is the place in `numbers` of the launch that ran last, -1 before the first. Behind
     the last one comes the first again. Raises UserError for files that are not as they should be.

@@ -84,8 +84,7 @@ def _successors(program: Program, end: int, index: dict[int, int]) -> tuple[int,
 
 def _targets(program: Program, last: Instruction) -> Iterable[str]:
     if last.opcode == CALL:
-        site = next(s for s in program.calls if s.back == symbol_name(last))
-        return [entry_label(name) for name in site.callees]
+        return [entry_label(name) for name in program.call_site(last).callees]
     if last.opcode == RETURN:
         return [site.back for site in program.calls if symbol_name(last) in site.callees]
     name = isa.branch_targets(last)

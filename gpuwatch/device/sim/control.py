@@ -24,7 +24,6 @@ from gpuwatch.device.sim.program import (
     CALL,
     RETURN,
     RETURN_POINT,
-    CallSite,
     entry_label,
     member_mask,
     symbol_name,
@@ -198,13 +197,9 @@ def _indexed(e: Emitter, instruction: Instruction) -> None:
     _scatter(e, counters, blocks)
 
 
-def _site(e: Emitter, instruction: Instruction) -> CallSite:
-    name = symbol_name(instruction)
-    return next(site for site in e.program.calls if site.back == name)
-
-
 def _call(e: Emitter, instruction: Instruction) -> None:
-    program, site = e.program, _site(e, instruction)
+    program = e.program
+    site = program.call_site(instruction)
     back = splat("i32", program.block_at(site.back))
     e.write(Register(RETURN_POINT), back, "b32")
     entries = [program.block_at(entry_label(name)) for name in site.callees]

@@ -13,11 +13,11 @@ from functools import partial
 from gpuwatch.device.sim.access import Access, effective_address, space_of
 from gpuwatch.device.sim.emit_float import flush
 from gpuwatch.device.sim.emit_formats import NARROW, PACKED, join, narrow, split, widen
-from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, type_of
+from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, items_of, type_of
 from gpuwatch.device.sim.ir import BITS, MASK_ALL, SCALAR, splat, vector
 from gpuwatch.device.sim.layout import ARENA_BASE, LaunchField
 from gpuwatch.device.sim.nans import canonical
-from gpuwatch.ptx.model import Instruction, Operand, Vector
+from gpuwatch.ptx.model import Instruction, Operand
 
 _INTEGER = {
     "add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg",
@@ -43,10 +43,6 @@ def _llvm_operation(instruction: Instruction, kind: str) -> str:
     return _INTEGER[name]
 
 
-def _elements(operand: Operand) -> tuple[Operand, ...]:
-    return operand.items if isinstance(operand, Vector) else (operand,)
-
-
 def _atomic(e: Emitter, instruction: Instruction) -> None:
     kind, name = type_of(instruction), operation_of(instruction)
     if "async" in instruction.tokens:
@@ -54,9 +50,9 @@ def _atomic(e: Emitter, instruction: Instruction) -> None:
     with_result = instruction.opcode == "atom"
     operands = instruction.operands[1 if with_result else 0 :]
     given = operands[1 : 3 if name == "cas" else 2]
-    results = _perform(e, instruction, operands[0], [_elements(o) for o in given], kind)
+    results = _perform(e, instruction, operands[0], [items_of(o) for o in given], kind)
     if with_result:
-        for target, result in zip(_elements(instruction.operands[0]), results, strict=True):
+        for target, result in zip(items_of(instruction.operands[0]), results, strict=True):
             e.write(target, result, kind)
 
 

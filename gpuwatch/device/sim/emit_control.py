@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gpuwatch.device.sim import barriers
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError
-from gpuwatch.device.sim.ir import MASK_ALL, splat, vector
+from gpuwatch.device.sim.ir import splat, vector
 from gpuwatch.device.sim.layout import STACK_BYTES, FaultKind, LaunchField
 from gpuwatch.device.sim.program import ASSERT, PRINT, REDUCED, STACK
 from gpuwatch.device.sim.recursion import FRAME
@@ -55,7 +55,7 @@ def _print(e: Emitter, instruction: Instruction) -> None:
         places.append(slot)
     ir.store(_ADDRESSES, ir.load(_ADDRESSES, "%local.base"), "%scratch.3", 64)
     printer = e.launch_value("ptr", LaunchField.PRINT)
-    bits = ir.bits_of(e.mask() or MASK_ALL)
+    bits = ir.bits_of(e.mask_or_all())
     given = f"ptr %slot, i32 %warp, i32 {bits}, ptr %scratch, ptr %scratch.2, ptr %scratch.3"
     ir.emit(f"call void {printer}({given}, ptr %shared)")
     for register in target:
@@ -65,7 +65,7 @@ def _print(e: Emitter, instruction: Instruction) -> None:
 def _assert(e: Emitter, instruction: Instruction) -> None:
     """__assertfail: message, file, line and function of the first lane stand in the fault."""
     ir = e.ir
-    bits = ir.bits_of(e.mask() or MASK_ALL)
+    bits = ir.bits_of(e.mask_or_all())
     lane = ir.call("i32", "llvm.cttz.i32", [("i32", bits), ("i1", "true")])
     told = "zeroinitializer"
     for k, operand in enumerate(instruction.operands[:4]):

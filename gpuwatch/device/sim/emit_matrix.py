@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gpuwatch.device.sim.emit_bits import field
 from gpuwatch.device.sim.emit_formats import NARROW, join, narrow, split, widen
-from gpuwatch.device.sim.emitter import Emitter, UnsupportedError
+from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, items_of
 from gpuwatch.device.sim.fragments import (
     MATRIX_BITS,
     Fragment,
@@ -25,7 +25,7 @@ from gpuwatch.device.sim.fragments import (
 )
 from gpuwatch.device.sim.ir import SCALAR, WARP, Builder, splat, vector
 from gpuwatch.device.sim.nans import canonical
-from gpuwatch.ptx.model import Instruction, Operand, Vector
+from gpuwatch.ptx.model import Instruction
 
 _SUPPORTED = frozenset(
     (
@@ -77,19 +77,19 @@ def product_of(instruction: Instruction) -> Product:
 def multiply(e: Emitter, instruction: Instruction) -> None:
     """mma.sync and wmma.mma."""
     product = product_of(instruction)
-    target, a, b, c = (_items(operand) for operand in instruction.operands)
+    target, a, b, c = (items_of(operand) for operand in instruction.operands)
     counts = (
         fragment_a(product.shape, product.a).registers,
         fragment_b(product.shape, product.b).registers,
         len(c),
     )
-    kinds = [_register_kind(kind) for kind in (product.a, product.b, product.c)]
+    kinds = [register_kind(kind) for kind in (product.a, product.b, product.c)]
     values = [
         (vector(SCALAR[kind]), e.value(operand, kind))
         for operands, count, kind in zip((a, b, c), counts, kinds, strict=True)
         for operand in operands[:count]
     ]
-    scalar = SCALAR[_register_kind(product.d)]
+    scalar = SCALAR[register_kind(product.d)]
     results = outlined(
         e,
         product.name,
@@ -98,14 +98,11 @@ def multiply(e: Emitter, instruction: Instruction) -> None:
         lambda inner, names: _multiplied(inner, product, names),
     )
     for operand, result in zip(target, results, strict=True):
-        e.write(operand, result, _register_kind(product.d))
+        e.write(operand, result, register_kind(product.d))
 
 
-def _items(operand: Operand) -> tuple[Operand, ...]:
-    return operand.items if isinstance(operand, Vector) else (operand,)
-
-
-def _register_kind(kind: str) -> str:
+def register_kind(kind: str) -> str:
+    """The type as which registers with elements of `kind` are read and written."""
     return kind if kind in ("f32", "f64", "s32") else "b32"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gpuwatch.device.sim.access import Access, effective_address, space_of
 from gpuwatch.device.sim.emit_formats import join, split
-from gpuwatch.device.sim.emit_matrix import matrix_fragment, multiply
+from gpuwatch.device.sim.emit_matrix import matrix_fragment, multiply, register_kind
 from gpuwatch.device.sim.emit_memory import gather, scatter
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError
 from gpuwatch.device.sim.fragments import MATRIX_BITS, shape_of
@@ -64,11 +64,7 @@ def _load(e: Emitter, instruction: Instruction) -> None:
     load = _load_sum if which == "c" else _load_factor
     registers = load(matrix)
     for k, item in enumerate(target.items):
-        e.write(item, registers[k % len(registers)], _kind_of(matrix.kind))
-
-
-def _kind_of(kind: str) -> str:
-    return kind if kind in ("f32", "f64", "s32") else "b32"
+        e.write(item, registers[k % len(registers)], register_kind(matrix.kind))
 
 
 def _load_factor(matrix: _Matrix) -> list[str]:
@@ -114,7 +110,7 @@ def _store(e: Emitter, instruction: Instruction) -> None:
     if not isinstance(source, Vector):
         raise UnsupportedError("this form of wmma.store")
     scalar = _SUM_TYPES[matrix.kind]
-    values = [e.value(item, _kind_of(matrix.kind)) for item in source.items]
+    values = [e.value(item, register_kind(matrix.kind)) for item in source.items]
     if scalar == "half":
         values = [half for value in values for half in split(e, "f16x2", value)]
     for index, value in enumerate(values):

@@ -9,7 +9,7 @@ from gpuwatch.device.sim.ir import BITS, SCALAR, SUFFIX, WARP, Builder, splat, v
 from gpuwatch.device.sim.layout import LaunchField
 from gpuwatch.device.sim.nans import canonical, is_blind, nans_of
 from gpuwatch.device.sim.program import Program
-from gpuwatch.ptx.model import Immediate, Instruction, Negated, Operand, Register, Symbol
+from gpuwatch.ptx.model import Immediate, Instruction, Negated, Operand, Register, Symbol, Vector
 
 
 class UnsupportedError(Exception):
@@ -190,8 +190,9 @@ def type_of(instruction: Instruction) -> str:
     raise UnsupportedError("no supported type")
 
 
-def is_float(kind: str) -> bool:
-    return kind in ("f16", "f32", "f64")
+def items_of(operand: Operand) -> tuple[Operand, ...]:
+    """The parts of a vector; any other operand alone."""
+    return operand.items if isinstance(operand, Vector) else (operand,)
 
 
 def _three(table: dict[str, Callable[[Emitter], tuple[str, str]]], name: str, field: int) -> None:

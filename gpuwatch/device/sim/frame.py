@@ -19,7 +19,7 @@ from gpuwatch.device.sim.layout import (
     WarpState,
     WorkerField,
 )
-from gpuwatch.device.sim.program import BARRIER, Program
+from gpuwatch.device.sim.program import BARRIER, Program, align_up
 
 COUNTERS = vector("i32")
 
@@ -59,7 +59,7 @@ def warp_bytes(program: Program) -> int:
 
 def local_stride(program: Program) -> int:
     """Bytes of local memory from one thread to the next."""
-    return -(-program.local_bytes // 16) * 16
+    return align_up(program.local_bytes, 16)
 
 
 def quantum(program: Program) -> int:

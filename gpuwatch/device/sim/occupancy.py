@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuwatch.device.sim.profiles import Profile
+from gpuwatch.device.sim.program import align_up
 from gpuwatch.errors import UserError
 
 THREADS_PER_BLOCK = 1024
@@ -58,15 +59,15 @@ def resident_warps(profile: Profile, resident: int, blocks: int, warps_per_block
 def _blocks_by_registers(profile: Profile, warps: int, registers: int) -> int:
     if registers == 0:
         return profile.blocks_per_sm
-    per_warp = _round_up(registers * 32, profile.register_unit)
-    if per_warp * _round_up(warps, profile.warp_unit) > profile.registers_per_sm:
+    per_warp = align_up(registers * 32, profile.register_unit)
+    if per_warp * align_up(warps, profile.warp_unit) > profile.registers_per_sm:
         return 0
     warps_per_scheduler = profile.registers_per_sm // profile.schedulers // per_warp
     return warps_per_scheduler * profile.schedulers // warps
 
 
 def _blocks_by_shared(profile: Profile, shared_bytes: int) -> int:
-    taken = _round_up(shared_bytes + profile.shared_reserved, profile.shared_unit)
+    taken = align_up(shared_bytes + profile.shared_reserved, profile.shared_unit)
     return profile.shared_per_sm // taken if taken else profile.blocks_per_sm
 
 
@@ -88,7 +89,3 @@ def _too_large(profile: Profile, asked: str, limit: str) -> UserError:
         hint="launch with smaller blocks, less shared memory, or build with -maxrregcount",
         status=1,
     )
-
-
-def _round_up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit

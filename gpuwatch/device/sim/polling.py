@@ -86,7 +86,11 @@ def _back_edges(following: Sequence[Sequence[int]], entry: int) -> Iterator[tupl
             path.append((successor, iter(following[successor])))
 
 
-def _reached(starts: Sequence[int], edges: Sequence[Sequence[int]], without: int = -1) -> set[int]:
+def _reached(
+    starts: Sequence[int],
+    edges: Sequence[Sequence[int]] | Mapping[int, Sequence[int]],
+    without: int = -1,
+) -> set[int]:
     """Blocks to which a path from the starts leads that does not go on from `without`."""
     seen: set[int] = set()
     waiting = [k for k in starts if k != without]
@@ -151,16 +155,6 @@ class _Taint:
 
     def _decided(self, k: int) -> set[int]:
         """Blocks of the loop on some ways from the end of block `k`, not on all of them."""
-        sides: list[set[int]] = [{s, *self._beyond(s)} for s in self._flow[k]]
+        sides: list[set[int]] = [{s, *_reached([s], self._flow)} for s in self._flow[k]]
         sides += [set()] * (len(set(self._program.blocks[k].successors)) > len(sides))
         return set().union(*sides) - sides[0].intersection(*sides[1:])
-
-    def _beyond(self, start: int) -> set[int]:
-        seen: set[int] = set()
-        waiting = [start]
-        while waiting:
-            for k in self._flow[waiting.pop()]:
-                if k not in seen:
-                    seen.add(k)
-                    waiting.append(k)
-        return seen

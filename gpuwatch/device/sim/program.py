@@ -102,6 +102,11 @@ class Program:
         """Whether a loop may wait for what another lane, warp or block does."""
         return bool(self.polling)
 
+    def call_site(self, call: Instruction) -> CallSite:
+        """Where a CALL leads and comes back to."""
+        back = symbol_name(call)
+        return next(site for site in self.calls if site.back == back)
+
     def block_at(self, label: str) -> int:
         """The block that begins at a label, `len(blocks)` at the end."""
         index = self.labels[label]

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from sim_support import run
 
+from gpuwatch.device.sim import emit_warp
+from gpuwatch.device.sim.codegen import merged
 from gpuwatch.device.sim.refused import REFUSED
 from gpuwatch.errors import UserError
 
@@ -54,6 +56,12 @@ def test_refused_by_name_all_at_once() -> None:
 
 def test_every_refused_opcode_has_a_reason() -> None:
     assert all(len(reason.split()) > 2 for reason in REFUSED.values())
+
+
+def test_no_opcode_is_emitted_in_two_ways() -> None:
+    again = {"elect": emit_warp.OPCODES["elect"]}
+    with pytest.raises(ValueError, match="emitted in two ways: elect"):
+        merged(emit_warp.OPCODES, again)
 
 
 def test_space_of_an_address() -> None:

@@ -29,6 +29,15 @@ __global__ void halves(unsigned *out) {
   out[96 + t] = __reduce_add_sync(own, v);
   int pred; out[128 + t] = __match_all_sync(own, t < 16 ? 1 : t, &pred) + pred;
 }
+__global__ void elects(int *out, int first) {
+  int t = threadIdx.x, leader, leads;
+  if (t < first) return;
+  unsigned own = t < 16 ? 0xffffu : 0xffff0000u;
+  asm volatile("{ .reg .pred p; elect.sync %0|p, %2; selp.b32 %1, 1, 0, p; }"
+               : "=r"(leader), "=r"(leads) : "r"(own));
+  out[t] = leader;
+  out[32 + t] = leads;
+}
 __global__ void early_exit(int *out) {
   int t = threadIdx.x;
   if (t >= 20) return;
@@ -142,6 +151,14 @@ def test_groups_of_lanes_with_masks_of_their_own(ptx: str) -> None:
     assert out[64:96].tolist() == peers
     assert out[96:128].tolist() == [sum(v[k] for k in g) for g in groups]
     assert out[128:].tolist() == [0xFFFF + 1] * 16 + [0] * 16
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_each_group_of_lanes_elects_its_own_leader(ptx: str, first: int) -> None:
+    given = [np.full(64, -1, np.int32), np.int32(first)]
+    out = run(ptx, "elects", (1, 1, 1), (32, 1, 1), given).buffers[0]
+    assert out[first:32].tolist() == [first] * (16 - first) + [16] * 16
+    assert np.flatnonzero(out[32:] == 1).tolist() == [first, 16]
 
 
 def test_lanes_that_have_exited_are_not_waited_for(ptx: str) -> None:

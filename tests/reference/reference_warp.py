@@ -59,8 +59,9 @@ def reduce(instruction: Instruction, operands: list[list[int]]) -> list[Answer]:
 
 
 def elect(_: Instruction, operands: list[list[int]]) -> list[Answer]:
-    """The lowest lane leads."""
-    return [(0, lane == 0) for lane in range(len(operands))]
+    """The lowest lane of the mask leads, though the PTX manual lets it be any of them."""
+    leaders = [(mask & -mask).bit_length() - 1 for mask, *_ in operands]
+    return [(leader, lane == leader) for lane, leader in enumerate(leaders)]
 
 
 OPCODES = {"shfl": shuffle, "vote": vote, "match": match, "redux": reduce, "elect": elect}

@@ -38,23 +38,36 @@ from gpuwatch.device.sim.support import DECLARATIONS, FUNCTIONS
 from gpuwatch.errors import Location, UserError
 from gpuwatch.ptx.model import Instruction, Module
 
-OPCODES: dict[str, Callable[[Emitter, Instruction], None]] = {
-    **emit_memory.OPCODES,
-    **emit_integer.OPCODES,
-    **emit_float.OPCODES,
-    **emit_compare.OPCODES,
-    **emit_convert.OPCODES,
-    **emit_bits.OPCODES,
-    **emit_warp.OPCODES,
-    **emit_atomic.OPCODES,
-    **emit_async.OPCODES,
-    **emit_matrix.OPCODES,
-    **emit_wmma.OPCODES,
-    **emit_tiles.OPCODES,
-    **emit_video.OPCODES,
-    **refused.OPCODES,
-    **emit_control.OPCODES,
-}
+Emit = Callable[[Emitter, Instruction], None]
+
+
+def merged(*tables: Mapping[str, Emit]) -> dict[str, Emit]:
+    """The tables as one. Raises ValueError for an opcode that two of them hold."""
+    found: dict[str, Emit] = {}
+    for table in tables:
+        if twice := found.keys() & table.keys():
+            raise ValueError(f"emitted in two ways: {', '.join(sorted(twice))}")
+        found |= table
+    return found
+
+
+OPCODES = merged(
+    emit_memory.OPCODES,
+    emit_integer.OPCODES,
+    emit_float.OPCODES,
+    emit_compare.OPCODES,
+    emit_convert.OPCODES,
+    emit_bits.OPCODES,
+    emit_warp.OPCODES,
+    emit_atomic.OPCODES,
+    emit_async.OPCODES,
+    emit_matrix.OPCODES,
+    emit_wmma.OPCODES,
+    emit_tiles.OPCODES,
+    emit_video.OPCODES,
+    refused.OPCODES,
+    emit_control.OPCODES,
+)
 SIGNATURE = (
     "define internal i32 @warp(ptr noalias %context, ptr noalias readonly %launch, "
     "ptr noalias readonly %parameters, ptr noalias %worker, ptr %shared, ptr %local, "

@@ -1,4 +1,4 @@
-"""8x8 tiles of 16-bit elements: ldmatrix, stmatrix, movmatrix. And elect.
+"""8x8 tiles of 16-bit elements: ldmatrix, stmatrix, movmatrix.
 
 Of a tile lane l holds elements 2(l%4) and 2(l%4)+1 of row l/4. Lanes 8t .. 8t+7 give the
 addresses of the rows of tile t.
@@ -11,15 +11,15 @@ from collections.abc import Callable
 from gpuwatch.device.sim.access import Access, effective_address, space_of
 from gpuwatch.device.sim.emit_formats import join, split
 from gpuwatch.device.sim.emit_memory import gather, scatter
-from gpuwatch.device.sim.emitter import Emitter, UnsupportedError
-from gpuwatch.device.sim.ir import MASK_ALL, WARP, constants, lanes, vector
-from gpuwatch.ptx.model import Instruction, Operand, Pair, Vector
+from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, items_of
+from gpuwatch.device.sim.ir import WARP, constants
+from gpuwatch.ptx.model import Instruction, Operand
 
 
 def _tiles(instruction: Instruction, registers: Operand) -> tuple[Operand, ...]:
     if "m8n8" not in instruction.tokens or "b16" not in instruction.tokens:
         raise UnsupportedError("tiles of other than 8x8 elements of 16 bits")
-    return registers.items if isinstance(registers, Vector) else (registers,)
+    return items_of(registers)
 
 
 def _check_rows(e: Emitter, space: str, addresses: str, tile: int) -> None:
@@ -88,22 +88,8 @@ def _movmatrix(e: Emitter, instruction: Instruction) -> None:
     e.write(instruction.operands[0], join(e, "u16x2", *parts), "b32")
 
 
-def _elect(e: Emitter, instruction: Instruction) -> None:
-    """The lowest of the executing lanes is the leader."""
-    ir = e.ir
-    bits = ir.bits_of(e.mask() or MASK_ALL)
-    leader = ir.call("i32", "llvm.cttz.i32", [("i32", bits), ("i1", "false")])
-    chosen = ir.broadcast("i32", leader)
-    target = instruction.operands[0]
-    if not isinstance(target, Pair):
-        raise UnsupportedError("elect without a predicate")
-    e.write(target.first, chosen, "b32")
-    e.write(target.second, ir.value(f"icmp eq {vector('i32')} {chosen}, {lanes('i32')}"), "pred")
-
-
 OPCODES: dict[str, Callable[[Emitter, Instruction], None]] = {
     "ldmatrix": _ldmatrix,
     "stmatrix": _stmatrix,
     "movmatrix": _movmatrix,
-    "elect": _elect,
 }

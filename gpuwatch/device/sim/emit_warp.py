@@ -1,4 +1,4 @@
-"""Instructions across the lanes of a warp: shfl, vote, match, redux, activemask."""
+"""Instructions across the lanes of a warp: shfl, vote, match, redux, elect, activemask."""
 
 from __future__ import annotations
 
@@ -183,9 +183,10 @@ def _by_group(e: Emitter, members: str, reduced: Callable[[str], str]) -> str:
 
 
 def _elect(e: Emitter, instruction: Instruction) -> None:
-    """One lane of the member mask: the lowest."""
+    """One of the executing lanes that the member mask names: the lowest."""
     ir = e.ir
-    members = e.value(instruction.operands[1], "b32")
+    executing = ir.broadcast("i32", ir.bits_of(e.mask_or_all()))
+    members = ir.binary("and", "i32", e.value(instruction.operands[1], "b32"), executing)
     leader = ir.intrinsic("cttz", "i32", members, extra="false")
     target = instruction.operands[0]
     if not isinstance(target, Pair):

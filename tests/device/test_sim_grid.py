@@ -66,6 +66,12 @@ __global__ void tiny(unsigned *out) {
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i % 8192 == 0) out[i / 8192] = i;
 }
+__global__ void counts(unsigned *out) {
+  unsigned v = threadIdx.x;
+#pragma unroll 1
+  for (int k = 0; k < 10000; k++) v = v * 3 + (v >> 7);
+  out[threadIdx.x] = v;
+}
 }
 """
 
@@ -202,6 +208,31 @@ def test_clusters_of_several_blocks_are_refused_by_name() -> None:
     with pytest.raises(UserError) as caught:
         clustered("barrier.cluster.arrive;", None)
     assert "barrier of a cluster" in caught.value.detail
+
+
+@pytest.mark.parametrize("refused", ["clusters of several blocks", "all 200 blocks"])
+def test_a_launch_that_is_refused_is_not_compiled(
+    refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("gpuwatch.device.sim.kernel.generate")
+    launch = launch_of("k", (200, 1, 1), (1024, 1, 1), [np.zeros(3, np.int32)])
+    launch.cooperative = True
+    launch.cluster = (2, 1, 1) if "clusters" in refused else None
+    with pytest.raises(UserError, match=refused):
+        execute(_CLUSTERED.replace("WAIT", ""), launch)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "blocks", "threads"), [("tiny", 800_000, 32), ("counts", 1152, 768)]
+)
+def test_many_blocks_that_end_soon_are_stopped_in_time(
+    ptx: str, kernel: str, blocks: int, threads: int
+) -> None:
+    launch = launch_of(kernel, (blocks, 1, 1), (threads, 1, 1), [np.zeros(3125, np.uint32)])
+    with pytest.raises(UserError, match="did not end in time") as caught:
+        execute(ptx, launch, timeout=0.3)
+    assert caught.value.status == 1
+    assert f"kernel {kernel}, block (" in caught.value.detail
 
 
 _MEASURE = """

@@ -122,12 +122,12 @@ class Arena:
         return below[-1] if below else None
 
 
-def fill_variables(
-    arena: Arena, module: Module, places: Mapping[str, Allocation], code: Mapping[str, int]
-) -> None:
-    """Writes the variables' initial values; `code` are addresses of functions."""
-    addresses = dict(code) | {name: place.address for name, place in places.items()}
-    for variable in module.variables:
-        if variable.initial and variable.name in places:
-            content = initial_bytes(module, variable, addresses)
-            arena.write(places[variable.name], content)
+def initial_values(
+    module: Module, places: Mapping[str, Allocation], addresses: Mapping[str, int]
+) -> dict[str, bytes]:
+    """The variables' initial values by name; `addresses` are those of functions and variables."""
+    return {
+        variable.name: initial_bytes(module, variable, addresses)
+        for variable in module.variables
+        if variable.initial and variable.name in places
+    }

@@ -3,7 +3,8 @@
 A round resumes each warp that can go on until it waits, pauses or ends. When all wait at the
 barrier their cycle counters become the largest one plus the barrier's cost. A block in which
 nothing but polling has happened for some rounds is put aside, and the next one is begun: it may
-be what the first waits for. Blocks put aside get their turns when all of the wave have begun.
+be what the first waits for. Blocks put aside get their turns when all of the wave have begun, or
+no more shall be.
 
 The driver is not optimized: nearly all time goes to the warps, and compiling it would take longer.
 """
@@ -313,6 +314,11 @@ _WAVE = (
   br label %take
 take:
   %aside = phi i64 [0, %entry], [%aside, %ended], [%aside.more, %put.aside]
+  %stop.at = getelementptr i8, ptr %launch, i64 {LaunchField.STOP}
+  %stop = load volatile i32, ptr %stop.at
+  %stopped = icmp ne i32 %stop, 0
+  br i1 %stopped, label %sweep, label %hand.out
+hand.out:
   %index = atomicrmw add ptr %next.at, i64 1 monotonic
   %more = icmp ult i64 %index, %count
   br i1 %more, label %begin, label %sweep

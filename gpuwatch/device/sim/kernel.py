@@ -13,20 +13,19 @@ from numpy.typing import NDArray
 
 from gpuwatch import ptx
 from gpuwatch.device.base import KernelImage, RunResult
-from gpuwatch.device.sim.arena import Arena, Plan, fill_variables, place_variables
+from gpuwatch.device.sim.arena import Arena, Plan, initial_values, place_variables
 from gpuwatch.device.sim.balance import Sample, balance
 from gpuwatch.device.sim.codegen import generate
 from gpuwatch.device.sim.compile import Code
 from gpuwatch.device.sim.console import Console
 from gpuwatch.device.sim.costs import Costs, Load, resource_costs
-from gpuwatch.device.sim.emit_float import is_floating
 from gpuwatch.device.sim.exactness import inexact
 from gpuwatch.device.sim.faults import Fault, Scene, describe
 from gpuwatch.device.sim.frame import local_stride, warp_bytes
 from gpuwatch.device.sim.layout import TAG_COUNT, FaultKind, LaunchField, WarpField, WorkerField
 from gpuwatch.device.sim.linking import build_program, code_addresses
 from gpuwatch.device.sim.occupancy import resident_blocks, resident_warps
-from gpuwatch.device.sim.polling import POLLING_LOADS
+from gpuwatch.device.sim.order import must_run_serially
 from gpuwatch.device.sim.profiles import Profile
 from gpuwatch.device.sim.program import Program, align_up, read
 from gpuwatch.device.sim.schedule import BlockScheduler, kernel_cycles
@@ -34,7 +33,7 @@ from gpuwatch.device.sim.standing import standing
 from gpuwatch.device.sim.workers import Worker, aligned
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Launch
-from gpuwatch.ptx.model import Address, Function, Instruction, Module, Register
+from gpuwatch.ptx.model import Function, Module
 
 _Run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)
 
@@ -72,9 +71,14 @@ class SimKernel:
         self._residency = resident_blocks(
             profile, launch.threads_per_block, image.registers, shared
         )
+        resident = profile.sm_count * self._residency.blocks
+        _refuse_clusters(launch, self._program)
+        if launch.cooperative and launch.blocks > resident:
+            raise _too_many_blocks(launch, profile, self._residency.blocks)
         self._place_memory(image, map_buffers)
         symbols = code_addresses(self._module)
         symbols |= {name: place.address for name, place in self._variables.items()}
+        self._initial = initial_values(self._module, self._variables, symbols)
         self._code = Code(generate(self._module, self._program, symbols))
         self._run = _Run(self._code.address)
         warps = resident_warps(
@@ -82,17 +86,12 @@ class SimKernel:
         )
         footprint = sum(buffer.nbytes for buffer in launch.buffers)
         load = Load(launch.blocks, self._residency.blocks, warps, footprint)
-        self._load = load
         self._costs = resource_costs(self._program, profile, load)
         self._balanced = False
         local = local_stride(self._program) * 32 * launch.warps_per_block
         suspended = warp_bytes(self._program) * launch.warps_per_block
         self._strides = strides = [align_up(size, 64) for size in (shared, local, suspended)]
         count = 1 if must_run_serially(self._program, image.block_private_prefix) else threads
-        resident = profile.sm_count * self._residency.blocks
-        _refuse_clusters(launch, self._program)
-        if launch.cooperative and launch.blocks > resident:
-            raise _too_many_blocks(launch, profile, self._residency.blocks)
         slots = min(launch.blocks, resident) if self._program.polls else 1
         self._workers = [Worker(strides, slots) for _ in range(count)]
         self._pool = ThreadPoolExecutor(count)
@@ -180,7 +179,8 @@ class SimKernel:
         states = [self._grid_state] if self._grid_state is not None else []
         for place in [*self._variables.values(), *states]:
             arena.view(place)[:] = 0
-        fill_variables(arena, self._module, self._variables, code_addresses(self._module))
+        for name, content in self._initial.items():
+            arena.write(self._variables[name], content)
         for name, value in self._launch.globals.items():
             if name in self._variables:
                 arena.write(self._variables[name], value)
@@ -218,7 +218,6 @@ class SimKernel:
         self._console.reset()
         for worker in self._workers:
             worker.reset()
-        self._put(np.int32, LaunchField.STOP, 0)
 
     def _balance(self) -> None:
         """Before the first launch: what bounds it. Blocks that wait for others cannot run alone,
@@ -284,15 +283,20 @@ class SimKernel:
         deadline: float,
     ) -> NDArray[np.int64]:
         """Runs consecutive blocks; gives the cycles that each ran."""
-        durations = np.zeros(starts.size, np.int64)
+        durations = np.full(starts.size, -1, np.int64)
         places = (sms.ctypes.data, starts.ctypes.data, durations.ctypes.data)
         self._put(np.int64, LaunchField.SM, *places, first, starts.size, 0)
+        left = deadline - time.monotonic()
+        self._put(np.int32, LaunchField.STOP, left <= 0)
         jobs = [self._pool.submit(self._work, worker) for worker in workers]
-        if wait(jobs, max(0.0, deadline - time.monotonic())).not_done:
+        if wait(jobs, max(0.0, left)).not_done:
             self._put(np.int32, LaunchField.STOP, 1)
         for job in jobs:
             job.result()
         self._raise_faults()
+        if (unfinished := np.flatnonzero(durations < 0)).size:
+            block = first + int(unfinished[0])
+            raise self._described(Fault(FaultKind.STOPPED, -1, 0, block, 0, ()))
         return durations
 
     def _work(self, worker: Worker) -> None:
@@ -303,13 +307,16 @@ class SimKernel:
     def _raise_faults(self) -> None:
         faults = [fault for w in self._workers if (fault := self._fault_of(w)) is not None]
         if faults:
-            program, launch = self._program, self._launch
-            limits = {
-                "shared": program.shared_bytes + launch.shared_bytes,
-                "local": program.local_bytes,
-            }
-            fault = min(faults, key=lambda f: (f.block, f.warp))
-            raise describe(fault, Scene(self._module, program, launch, self._arena, limits))
+            raise self._described(min(faults, key=lambda f: (f.block, f.warp)))
+
+    def _described(self, fault: Fault) -> UserError:
+        program, launch = self._program, self._launch
+        limits = {
+            "shared": program.shared_bytes + launch.shared_bytes,
+            "local": program.local_bytes,
+            "param": program.parameter_bytes,
+        }
+        return describe(fault, Scene(self._module, program, launch, self._arena, limits))
 
     def _fault_of(self, worker: Worker) -> Fault | None:
         (place,) = worker.read(np.int32, WorkerField.FAULT)
@@ -371,29 +378,3 @@ def _too_many_blocks(launch: Launch, profile: Profile, resident: int) -> UserErr
         hint="launch fewer blocks, as cudaOccupancyMaxActiveBlocksPerMultiprocessor advises",
         status=1,
     )
-
-
-def must_run_serially(program: Program, private_prefix: str) -> bool:
-    """Whether the order of blocks could show: used results of global atomics, float sums.
-
-    Atomics addressed by a register with `private_prefix` touch words of one block alone.
-    """
-    return (program.polls and any(map(_polls_globally, program.instructions))) or any(
-        i.opcode in ("atom", "red")
-        and "shared" not in i.tokens
-        and (i.opcode == "atom" or is_floating(i.tokens[-1]))
-        and not (private_prefix and _address_register(i).startswith(private_prefix))
-        for i in program.instructions
-    )
-
-
-def _polls_globally(instruction: Instruction) -> bool:
-    tokens = instruction.tokens
-    return tokens[0] == "ld" and "shared" not in tokens and not POLLING_LOADS.isdisjoint(tokens)
-
-
-def _address_register(instruction: Instruction) -> str:
-    for operand in instruction.operands:
-        if isinstance(operand, Address) and isinstance(operand.base, Register):
-            return operand.base.name
-    return ""

@@ -160,3 +160,46 @@ def test_buffers_start_from_the_launch_contents_each_time(ptx: str) -> None:
     assert kernel.read_buffers()[0].view(np.int32).tolist() == [1] * 32 + [0] * 32
     assert not launch.buffers[0].any()
     kernel.close()
+
+
+def test_variables_start_from_their_initial_values_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Which are read from the text when the kernel is loaded, not at every launch."""
+    text = HEAD + (
+        ".visible .global .align 4 .u32 table[2] = {40, 2};\n"
+        ".visible .entry k(.param .u64 out)\n{\n\t.reg .b32 %r<4>;\n\t.reg .b64 %rd<4>;\n"
+        "\tld.param.u64 %rd1, [out];\n\tld.global.u32 %r1, [table];\n"
+        "\tld.global.u32 %r2, [table+4];\n\tadd.u32 %r1, %r1, %r2;\n"
+        "\tst.global.u32 [table+4], %r1;\n\tst.global.u32 [%rd1], %r1;\n\tret;\n}\n"
+    )
+    image = KernelImage("k", text, b"", 16, 0)
+    kernel = open_sim("a10").load(image, launch_of("k", (1, 1, 1), (1, 1, 1), [OUT]), [])
+    monkeypatch.delattr("gpuwatch.device.sim.arena.initial_bytes")
+    for _ in range(2):
+        kernel.run()
+        assert kernel.read_buffers()[0].view(np.int32)[0] == 42
+        assert kernel.read_variables()["table"].view(np.int32).tolist() == [40, 42]
+    kernel.close()
+
+
+POINTERS = HEAD + (
+    ".visible .func nothing()\n{\n\tret;\n}\n"
+    ".visible .entry k(.param .align 4 .b8 big[1024])\n{\n"
+    "\t.reg .b32 %r<4>;\n\t.reg .b64 %rd<4>;\n"
+    "\tmov.u64 %rd1, nothing;\n\tmov.b64 %rd2, big;\n\tcvta.param.u64 %rd2, %rd2;\n"
+    "\tld.u32 %r1, [%rd2+1020];\n\tld.u32 %r2, [PLACE];\n\tret;\n}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("%rd1", "global address 0x300000100 in no allocation"),
+        ("%rd2+1024", "param address 0x400 outside the 1024 bytes of the kernel's parameters"),
+    ],
+)
+def test_code_and_what_lies_behind_the_parameters_cannot_be_read(place: str, words: str) -> None:
+    error = fails(POINTERS.replace("PLACE", place), "k", [])
+    assert words in error.message
+    assert error.at is not None and place in error.at.text

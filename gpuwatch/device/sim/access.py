@@ -14,21 +14,18 @@ from gpuwatch.device.sim.ir import BITS, MASK_ALL, lanes, splat, vector
 from gpuwatch.device.sim.layout import (
     ARENA_BASE,
     LINE_BYTES,
-    LOCAL_WINDOW,
     SCATTERED_ATOMIC_TURNS,
     SECTOR_BYTES,
-    SHARED_WINDOW,
     WAVEFRONT_BYTES,
     WAVEFRONT_SECTORS,
     WIDE_BYTES,
     WINDOW_BYTES,
+    WINDOWS,
     FaultKind,
     LaunchField,
 )
 from gpuwatch.ptx.model import Address, Immediate, Instruction, Operand, Symbol
 
-PARAMETER_WINDOW = 0x3_0000_0000
-"""Generic addresses of the kernel's parameters, for `cvta.param`."""
 SPACES = ("param", "global", "shared", "local", "const")
 ADDRESSES = vector("i64")
 
@@ -83,24 +80,24 @@ class Access:
     def cached(self) -> bool:
         return self.space in ("global", "generic")
 
-    def limit(self) -> str:
-        """Bytes of the space, as a scalar."""
-        if self.space == "shared":
+    def limit(self, space: str) -> str:
+        """Bytes of a space, as a scalar."""
+        if space == "shared":
             return self.e.launch_value("i64", LaunchField.SHARED_BYTES)
-        if self.space == "local":
+        if space == "local":
             return str(self.e.program.local_bytes)
-        if self.space == "param":
+        if space == "param":
             return str(self.e.program.parameter_bytes)
         return self.e.launch_value("i64", LaunchField.ARENA_BYTES)
 
     def base(self) -> int:
-        return 0 if self.space in ("shared", "local", "param") else ARENA_BASE
+        return 0 if self.space in WINDOWS else ARENA_BASE
 
     def check_one(self, address: str, extent: int) -> None:
         """Faults unless `extent` bytes at the scalar `address` are inside and aligned."""
         ir = self.e.ir
         inside = ir.value(f"sub i64 {address}, {self.base()}")
-        room = ir.value(f"sub i64 {self.limit()}, {extent}")
+        room = ir.value(f"sub i64 {self.limit(self.space)}, {extent}")
         fits = ir.value(f"icmp sle i64 {inside}, {room}")
         above = ir.value(f"icmp sge i64 {inside}, 0")
         low = ir.value(f"and i64 {address}, {self.width - 1}")
@@ -114,7 +111,7 @@ class Access:
         if self.space == "generic":
             bad = self._outside_all_windows()
         else:
-            bad = self._outside(self.base(), self.limit())
+            bad = self._outside(self.base(), self.limit(self.space))
         low = ir.binary("and", "i64", self.address, splat("i64", self.width - 1))
         bad = ir.binary("or", "i1", bad, ir.compare("ne", "i64", low, splat("i64", 0)))
         if self.mask is not None:
@@ -134,15 +131,14 @@ class Access:
         )
 
     def _outside_all_windows(self) -> str:
-        e, ir = self.e, self.e.ir
-        arena = self._outside(ARENA_BASE, e.launch_value("i64", LaunchField.ARENA_BYTES))
-        shared = self._outside(SHARED_WINDOW, e.launch_value("i64", LaunchField.SHARED_BYTES))
-        local = self._outside(LOCAL_WINDOW, str(e.program.local_bytes))
-        outside = ir.binary("and", "i1", ir.binary("and", "i1", arena, shared), local)
-        if not e.generic_parameters:
-            return outside
-        parameters = self._outside(PARAMETER_WINDOW, str(e.program.parameter_bytes))
-        return ir.binary("and", "i1", outside, parameters)
+        outside = self._outside(ARENA_BASE, self.limit("global"))
+        for space in self._generic_windows():
+            beside = self._outside(WINDOWS[space], self.limit(space))
+            outside = self.e.ir.binary("and", "i1", outside, beside)
+        return outside
+
+    def _generic_windows(self) -> list[str]:
+        return [space for space in WINDOWS if space != "param" or self.e.generic_parameters]
 
     def host_of(self, address: str) -> str:
         """Host pointer of a scalar global or shared address."""
@@ -154,26 +150,22 @@ class Access:
 
     def host(self) -> str:
         """Host addresses of all lanes, as a vector of i64."""
-        e, ir = self.e, self.e.ir
-        delta = ir.broadcast("i64", e.launch_value("i64", LaunchField.ARENA_DELTA))
-        shared = ir.broadcast("i64", ir.value("ptrtoint ptr %shared to i64"))
-        if self.space == "shared":
-            delta = shared
-        elif self.space == "local":
-            delta = ir.load(ADDRESSES, "%local.base")
-        elif self.space == "param":
-            delta = self._parameters()
-        elif self.space == "generic":
-            local = ir.load(ADDRESSES, "%local.base")
-            delta = self._window(delta, SHARED_WINDOW, shared)
-            delta = self._window(delta, LOCAL_WINDOW, local)
-            if e.generic_parameters:
-                delta = self._window(delta, PARAMETER_WINDOW, self._parameters())
+        ir = self.e.ir
+        if self.space in WINDOWS:
+            return ir.binary("add", "i64", self.address, self._start(self.space))
+        delta = ir.broadcast("i64", self.e.launch_value("i64", LaunchField.ARENA_DELTA))
+        if self.space == "generic":
+            for space in self._generic_windows():
+                delta = self._window(delta, WINDOWS[space], self._start(space))
         return ir.binary("add", "i64", self.address, delta)
 
-    def _parameters(self) -> str:
+    def _start(self, space: str) -> str:
+        """Host addresses of the first bytes of a space, as a vector of i64."""
         ir = self.e.ir
-        return ir.broadcast("i64", ir.value("ptrtoint ptr %parameters to i64"))
+        if space == "local":
+            return ir.load(ADDRESSES, "%local.base")
+        place = "%shared" if space == "shared" else "%parameters"
+        return ir.broadcast("i64", ir.value(f"ptrtoint ptr {place} to i64"))
 
     def _window(self, delta: str, window: int, base: str) -> str:
         ir = self.e.ir

@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpuwatch.device.sim.access import (
-    PARAMETER_WINDOW,
-    Access,
-    effective_address,
-    space_of,
-)
-from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, type_of
+from gpuwatch.device.sim.access import Access, effective_address, space_of
+from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, items_of, type_of
 from gpuwatch.device.sim.ir import BITS, MASK_ALL, SCALAR, SUFFIX, WARP, splat, vector
-from gpuwatch.device.sim.layout import (
-    ARENA_BASE,
-    LOCAL_WINDOW,
-    SHARED_WINDOW,
-    WINDOW_BYTES,
-    LaunchField,
-)
-from gpuwatch.ptx.model import Address, Instruction, Operand, Symbol, Vector
+from gpuwatch.device.sim.layout import ARENA_BASE, WINDOW_BYTES, WINDOWS, LaunchField
+from gpuwatch.ptx.model import Address, Instruction, Operand, Symbol
 
 
 def load(access: Access) -> list[str]:
@@ -33,7 +22,6 @@ def load(access: Access) -> list[str]:
 
 def store(access: Access, values: list[str]) -> None:
     """Stores one vector per element."""
-    access.traffic = LaunchField.WRITTEN_CYCLES
     access.patterns(
         lambda first: _store_line(access, first, values), None, lambda: scatter(access, values)
     )
@@ -88,6 +76,7 @@ def gather(access: Access) -> list[str]:
 
 def _store_line(access: Access, first: str, values: list[str]) -> list[str]:
     ir, count = access.e.ir, access.count
+    access.traffic = LaunchField.WRITTEN_CYCLES
     access.check_one(first, WARP * access.width)
     access.charge_line(first, WARP * access.width)
     host = access.host_of(first)
@@ -114,6 +103,7 @@ def _zip(access: Access, size: int, a: str, b: str) -> str:
 
 def scatter(access: Access, values: list[str]) -> list[str]:
     ir, scalar = access.e.ir, access.scalar
+    access.traffic = LaunchField.WRITTEN_CYCLES
     access.check_all()
     access.charge_all()
     host = access.host()
@@ -129,14 +119,10 @@ def scatter(access: Access, values: list[str]) -> list[str]:
     return []
 
 
-def _elements(operand: Operand) -> tuple[Operand, ...]:
-    return operand.items if isinstance(operand, Vector) else (operand,)
-
-
 def _ld(e: Emitter, instruction: Instruction) -> None:
     kind, space = type_of(instruction), space_of(instruction)
     target, source = instruction.operands[:2]
-    targets = _elements(target)
+    targets = items_of(target)
     if space == "param" and isinstance(source, Address) and isinstance(source.base, Symbol):
         _load_parameter(e, targets, source, kind)
         return
@@ -162,7 +148,7 @@ def _st(e: Emitter, instruction: Instruction) -> None:
         raise UnsupportedError("stores to other blocks, and bulk stores")
     kind, space = type_of(instruction), space_of(instruction)
     target, source = instruction.operands[:2]
-    sources = _elements(source)
+    sources = items_of(source)
     access = Access(e, space, SCALAR[kind], len(sources), effective_address(e, target, space))
     store(access, [e.value(item, kind) for item in sources])
 
@@ -170,9 +156,9 @@ def _st(e: Emitter, instruction: Instruction) -> None:
 def _cvta(e: Emitter, instruction: Instruction) -> None:
     kind, space = type_of(instruction), space_of(instruction)
     address = e.value(instruction.operands[1], kind)
-    if space in _WINDOWS:
+    if space in WINDOWS:
         operation = "sub" if "to" in instruction.tokens else "add"
-        address = e.ir.binary(operation, "i64", address, splat("i64", _WINDOWS[space]))
+        address = e.ir.binary(operation, "i64", address, splat("i64", WINDOWS[space]))
     e.write(instruction.operands[0], address, kind)
 
 
@@ -182,8 +168,8 @@ def _isspacep(e: Emitter, instruction: Instruction) -> None:
     ir, address = e.ir, e.value(instruction.operands[1], "u64")
     if space == "global":
         inside = ir.compare("uge", "i64", address, splat("i64", ARENA_BASE))
-    elif space in _WINDOWS:
-        moved = ir.binary("sub", "i64", address, splat("i64", _WINDOWS[space]))
+    elif space in WINDOWS:
+        moved = ir.binary("sub", "i64", address, splat("i64", WINDOWS[space]))
         inside = ir.compare("ult", "i64", moved, splat("i64", WINDOW_BYTES))
     else:
         raise UnsupportedError(f"isspacep.{space}")
@@ -200,7 +186,6 @@ def _nothing(_: Emitter, __: Instruction) -> None:
 
 
 _UNLIKE_STORES = frozenset(("async", "bulk"))
-_WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAMETER_WINDOW}
 OPCODES: dict[str, Callable[[Emitter, Instruction], None]] = {
     "ld": _ld,
     "ldu": _ld,

@@ -11,10 +11,9 @@ from gpuwatch.device.sim.access import space_of
 from gpuwatch.device.sim.arena import Arena
 from gpuwatch.device.sim.layout import (
     ARENA_BASE,
-    LOCAL_WINDOW,
-    SHARED_WINDOW,
     STACK_BYTES,
     WINDOW_BYTES,
+    WINDOWS,
     FaultKind,
 )
 from gpuwatch.device.sim.program import Program, location
@@ -48,7 +47,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a fault happened in. `limits` are the bytes of "shared" and "local" memory."""
+    """What a fault happened in. `limits` are the bytes of each space that has a window."""
 
     module: Module
     program: Program
@@ -223,12 +222,11 @@ def _reason(address: int, instruction: Instruction, scene: Scene) -> str:
         return f"null pointer: {space} address 0x{address:x}"
     if address % width:
         return f"misaligned address 0x{address:x} ({width} bytes wanted at once)"
-    windows = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
     if space == "generic":
-        for name, window in windows.items():
+        for name, window in WINDOWS.items():
             if window <= address < window + WINDOW_BYTES:
                 space, address = name, address - window
-    if space in windows:
+    if space in WINDOWS:
         return _outside_window(address, width, space, scene.limits[space])
     return _outside_arena(address, width, scene.arena)
 
@@ -236,7 +234,7 @@ def _reason(address: int, instruction: Instruction, scene: Scene) -> str:
 def _outside_window(address: int, width: int, space: str, limit: int) -> str:
     if address <= limit - width:
         return ""
-    owner = "block" if space == "shared" else "thread"
+    owner = {"shared": "block", "local": "thread", "param": "kernel's parameters"}[space]
     return f"{space} address 0x{address:x} outside the {limit} bytes of the {owner}"
 
 

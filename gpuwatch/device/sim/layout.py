@@ -8,6 +8,10 @@ SHARED_WINDOW = 0x1_0000_0000
 LOCAL_WINDOW = 0x2_0000_0000
 CODE_WINDOW = 0x3_0000_0000
 """Where functions have their addresses."""
+PARAMETER_WINDOW = 0x4_0000_0000
+"""Generic addresses of the kernel's parameters, for `cvta.param`."""
+WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAMETER_WINDOW}
+"""Where the generic addresses of a space begin."""
 WINDOW_BYTES = 1 << 24
 STACK_BYTES = 64 << 10
 """Local memory that the frames of a thread's recursive functions may take."""
@@ -77,9 +81,8 @@ class WorkerField:
 
 
 class WarpField:
-    """Byte offsets in a suspended warp."""
+    """Byte offsets in a suspended warp; its state comes first, an i32."""
 
-    STATE = 0  # i32
     EXITED = 4  # i32, lanes that have exited or never were
     CYCLES = 8  # i64
     SEEN = 16  # i32, barriers of the block that had completed when the warp last ran

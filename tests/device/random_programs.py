@@ -157,6 +157,15 @@ mov.u32 %near, near;
 mad.lo.u32 %near, %thread, 64, %near;
 xor.b32 %other, %near, 64;
 mov.u64 %deep, deep;
+{
+    "".join(
+        f'''ld.global.v4.u32 {{%m0, %m1, %m2, %m3}}, [%own+{place}];
+st.shared.v4.u32 [%near+{place}], {{%m0, %m1, %m2, %m3}};
+st.local.v4.u32 [%deep+{place}], {{%m0, %m1, %m2, %m3}};
+'''
+        for place in range(0, 64, 16)
+    )
+}bar.sync 0;
 """
 
 

@@ -3,17 +3,17 @@
 For any device: launch `Case.text`'s only entry, `random`, with one block of THREADS threads and
 one pointer for each of `Case.inputs`; afterwards the buffers must equal `Case.expected`. A device
 needs sm_90 for all forms.
-
-    PYTHONPATH=tests/device:tests/reference python -c "from random_programs_cases import cases; ..."
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from random_programs import (
     COMPUTING,
     MEMORY_FORMS,
@@ -29,17 +29,28 @@ from reference_machine import execute
 ALL = "GPUWATCH_ALL_FORMS"
 """Environment variable: not empty, every form is tried by itself too."""
 _NO_GUARD = 11
+_NAN_KEPT = re.compile(r"cvt\.\S*\.(f32|f16|bf16)\.f64 |cvt\.r[nzmp]i\.bf16\.bf16 ")
+"""Conversions that may keep what a NaN holds."""
+_INFINITIES = {
+    "d": (64, 0x7FF << 52),
+    "f": (32, 0x7F800000),
+    "g": (16, 0x7C00),
+    "w": (16, 0x7F80),
+}
+"""Width and pattern of infinity by letter of a register."""
 
 
 @dataclass(frozen=True)
 class Case:
     """`inputs` are the buffers before, `expected` after; the second holds the registers' last
-    values by row (`rows()`), 8 bytes a thread."""
+    values by row (`rows()`), 8 bytes a thread. In rows of the letters `nans_alike` the pattern of
+    a NaN is not claimed."""
 
     name: str
     text: str
     inputs: list[bytes]
     expected: list[bytes]
+    nans_alike: str = "d"
 
 
 def case_of(steps: list[Step], seed: int, name: str = "") -> Case:
@@ -83,26 +94,45 @@ def is_exact(form: str) -> bool:
     return not any(part in ("f16", "f32", "f64") for parts in products for part in parts)
 
 
-def cases(seeds: int = 1) -> Iterator[Case]:
-    """Programs for a GPU: every form of which the bits are claimed, on `seeds` draws of inputs."""
-    for seed in range(seeds):
-        for forms in groups():
-            exact = [form for form in forms if is_exact(form)]
-            if exact:
-                yield case_of_forms(exact, seed)
+@dataclass(frozen=True)
+class Claim:
+    """Forms of which a GPU must give the reference's bits, but for NaN in rows `nans_alike`."""
+
+    forms: list[str]
+    nans_alike: str
+
+    def __str__(self) -> str:
+        return f"{self.forms[0].split()[0]}-{self.nans_alike}"
+
+    def case(self, seed: int) -> Case:
+        return replace(case_of_forms(self.forms, seed), nans_alike=self.nans_alike)
+
+
+def claims() -> Iterator[Claim]:
+    """Every form of which the bits are claimed, in the groups of `groups()`."""
+    for forms in groups():
+        exact = [form for form in forms if is_exact(form)]
+        for alike in ("d", "dfgw"):
+            kept = alike != "d"
+            if chosen := [form for form in exact if bool(_NAN_KEPT.match(form)) == kept]:
+                yield Claim(chosen, alike)
+
+
+def _is_nan(letter: str, patterns: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    bits, infinity = _INFINITIES[letter]
+    return (patterns & np.uint64((1 << (bits - 1)) - 1)) > np.uint64(infinity)
 
 
 def differences(case: Case, found: list[bytes]) -> list[str]:
-    """What of the buffers after a run differs from the reference, in words. In f64 registers
-    every NaN is alike: their patterns are not claimed."""
+    """What of the buffers after a run differs from the reference, in words."""
     wrong = []
     ours, theirs = (
         np.frombuffer(b, np.uint64).reshape(-1, THREADS) for b in (found[1], case.expected[1])
     )
     for row, (letter, k) in enumerate(rows()):
         unequal = ours[row] != theirs[row]
-        if letter == "d":
-            unequal &= ~(np.isnan(ours[row].view(float)) & np.isnan(theirs[row].view(float)))
+        if letter in case.nans_alike:
+            unequal &= ~(_is_nan(letter, ours[row]) & _is_nan(letter, theirs[row]))
         threads = np.flatnonzero(unequal)
         if threads.size:
             first = threads[0]

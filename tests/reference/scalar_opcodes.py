@@ -88,8 +88,8 @@ def _float_extreme(form: Form, f: bf.Format, a: int, b: int) -> int:
 
 
 def _sign_changed(f: bf.Format, before: int, after: int) -> int:
-    """Of numbers the pattern; a NaN of 32 or 64 bits is computed anew."""
-    return f.nan if f.width > 16 and bf.is_nan(f, before) else after
+    """Of numbers the pattern; a NaN is computed anew."""
+    return f.nan if bf.is_nan(f, before) else after
 
 
 _FLOAT: dict[str, Callable[..., int]] = {
@@ -273,6 +273,8 @@ def converted(form: Form, target: str, source: str, *operands: int) -> int:
 
 def _converted(form: Form, target: str, source: str, bits: int) -> int:
     to, come = Form(form.tokens, target), Form(form.tokens, source)
+    if (target, source) == ("f32", "bf16") and not form.has("sat"):
+        return bits << 16
     if come.is_float and form.has("ftz") and source == "f32":
         bits = bf.flush(bf.FORMATS[source], bits)
     if come.is_float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpuwatch.device.sim.emit_formats import (
+    NARROW,
     PACKED,
     join,
     narrow,
@@ -220,7 +221,13 @@ def _sign_change(wide: Emit, operation: str) -> Emit:
             value = flush(e, value, scalar)
         bits = e.resize(value, scalar, "i16")
         pattern = splat("i16", -(1 << 15) if operation == "xor" else (1 << 15) - 1)
-        return e.resize(e.ir.binary(operation, "i16", bits, pattern), "i16", scalar)
+        changed = e.ir.binary(operation, "i16", bits, pattern)
+        format_ = NARROW[kind]
+        size = e.ir.binary("and", "i16", bits, splat("i16", (1 << 15) - 1))
+        is_nan = e.ir.compare("ugt", "i16", size, splat("i16", format_.overflow))
+        return e.resize(
+            e.ir.select(is_nan, "i16", splat("i16", format_.nan), changed), "i16", scalar
+        )
 
     return emit
 

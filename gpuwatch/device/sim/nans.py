@@ -25,6 +25,8 @@ _ARITHMETIC = frozenset(
 )
 _BLIND = _ARITHMETIC | {"setp", "set", "testp", "min", "max"}
 _KINDS = ("f32", "f64")
+_BITS_MOVED = ("cvt", "f32", "bf16")
+"""A bf16 number is the upper half of an f32 one; GPUs shift it there, NaN or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def is_blind(instruction: Instruction) -> bool:
 
 def _result_kind(instruction: Instruction) -> str:
     """f32 or f64 where the instruction computes such a number."""
-    if instruction.opcode not in _ARITHMETIC:
+    if instruction.opcode not in _ARITHMETIC or instruction.tokens == _BITS_MOVED:
         return ""
     kinds = [token for token in instruction.tokens[1:] if token in SCALAR]
     return kinds[0] if kinds and kinds[0] in _KINDS else ""

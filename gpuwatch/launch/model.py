@@ -134,6 +134,8 @@ class DeviceAnswers:
     compute_minor: int = 6
     memory_bytes: int = 24 << 30
     clock_khz: int = 1695000
+    blocks_per_sm: int = 0
+    """Most resident blocks; 0 for what the compute capability allows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ def test_unknown_name_lists_the_known_ones() -> None:
         ("[latency]", "[latencies]", "unknown key 'latencies'", "[latencies]"),
         ('arch = "sm_86"', 'arch = "8.6"', "must look like", "arch"),
         ("l2 = 200", "l22 = 200", "unknown key 'l22'", "l22"),
+        ("l2_bytes =", "l1_bytes = 9\nl2_bytes =", "unknown key 'l1_bytes'", "l1_bytes = 9"),
         ("dram = 480", "dram = 100", "'l2' is above 'dram'", "l2 ="),
         ("shared_per_sm = 102400", "shared_per_sm = 9", "is above 'shared_per_sm'", "max ="),
         ('title = "NVIDIA A10 (modelled)"', "", "'title' is missing", "#"),

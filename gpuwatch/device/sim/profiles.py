@@ -61,7 +61,7 @@ _LIMITS = {
 }
 _TABLES = {
     "limits": _LIMITS,
-    "device": {"clock_mhz", "l1_bytes", "l2_bytes", "memory_bytes"},
+    "device": {"clock_mhz", "l2_bytes", "memory_bytes"},
     "latency": set(LATENCY_CLASSES),
     "operations": {*OPERATION_CLASSES, "load_store"},
     "bandwidth": {"l1", "l1_achieved", "l2", "l2_sm", "l2_write", "l2_atomics", "dram"},
@@ -105,7 +105,6 @@ class Profile:
     """The most shared memory a block gets without opting in."""
     shared_per_block_max: int
     clock_hz: float
-    l1_bytes: int
     l2_bytes: int
     memory_bytes: int
     latency: Mapping[str, float]
@@ -195,7 +194,6 @@ def parse(text: str, name: str, source: str) -> Profile:
         arch=arch,
         **limits,
         clock_hz=device["clock_mhz"] * 1e6,
-        l1_bytes=int(device["l1_bytes"]),
         l2_bytes=int(device["l2_bytes"]),
         memory_bytes=int(device["memory_bytes"]),
         latency=MappingProxyType(numbers["latency"]),
@@ -226,6 +224,7 @@ def answers(profile: Profile) -> DeviceAnswers:
         compute_minor=minor,
         memory_bytes=profile.memory_bytes,
         clock_khz=int(profile.clock_hz / 1000),
+        blocks_per_sm=profile.blocks_per_sm,
     )
 
 

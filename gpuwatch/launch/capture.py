@@ -15,7 +15,7 @@ from gpuwatch.launch import binary, exchange
 from gpuwatch.launch.build import OTHER_WAYS, build_program, place_runtime, runtime_text
 from gpuwatch.launch.model import Capture, DeviceAnswers, LaunchRecord
 from gpuwatch.ptx.model import Module
-from gpuwatch.toolchain import assemble, demangle, dependencies
+from gpuwatch.toolchain import assemble_all, demangle, dependencies
 from gpuwatch.toolchain.compile import require_source
 from gpuwatch.toolchain.model import Toolchain
 from gpuwatch.toolchain.process import Finished, run
@@ -60,7 +60,8 @@ def capture(
         raise UserError(
             f"{source.name} has no kernel", hint="name a file with a __global__ function"
         )
-    surroundings = [FORMAT, module.text, repr(answers), repr(launch), *map(str, linked)]
+    asked = [repr(answers), repr(launch), repr(timeout), str(Path.cwd())]
+    surroundings = [FORMAT, module.text, *asked, *map(str, linked)]
     base = dependencies.base_key(
         toolchain, source, flags, *surroundings, *map(str, runtime_text()), *arguments
     )
@@ -125,12 +126,11 @@ class _Job:
         return files, done
 
     def _write_request(self, folder: Path, arch: str) -> None:
-        text = self.module.text
-        assembled = [
-            (kernel, assemble(self.toolchain, text, arch, kernel.name))
-            for kernel in self.module.entries()
-        ]
-        content = exchange.request(self.answers, self.module, assembled, self.keep)
+        kernels = self.module.entries()
+        names = [kernel.name for kernel in kernels]
+        assembled = assemble_all(self.toolchain, self.module.text, arch, names)
+        pairs = list(zip(kernels, assembled, strict=True))
+        content = exchange.request(self.answers, self.module, pairs, self.keep)
         (folder / "request").write_text(content)
 
 

@@ -33,12 +33,11 @@ def request(
 ) -> str:
     """The text of the request: the device's answers, the variables' first contents, each
     kernel's limits and parameter layout."""
-    blocks = _BLOCKS_PER_SM.get((answers.compute_major, answers.compute_minor), 32)
-    numbers = {k: v for k, v in dataclasses.asdict(answers).items() if k != "name"}
-    lines = [f"name {answers.name}"]
-    lines += [
-        f"answer {key} {value}" for key, value in {**numbers, "blocks_per_sm": blocks}.items()
-    ]
+    capability = answers.compute_major, answers.compute_minor
+    blocks = answers.blocks_per_sm or _BLOCKS_PER_SM.get(capability, 32)
+    numbers = dataclasses.asdict(answers) | {"blocks_per_sm": blocks}
+    lines = [f"name {numbers.pop('name')}"]
+    lines += [f"answer {key} {value}" for key, value in numbers.items()]
     lines += [] if keep is None else [f"keep {keep}"]
     for variable in module.variables:
         if variable.space in ("global", "const") and variable.initial:

@@ -1,9 +1,17 @@
 """nvcc and ptxas: finding them, running them, remembering what they gave."""
 
-from gpuwatch.toolchain.assemble import assemble
+from gpuwatch.toolchain.assemble import assemble, assemble_all
 from gpuwatch.toolchain.compile import compile_to_ptx
 from gpuwatch.toolchain.demangle import demangle
 from gpuwatch.toolchain.find import find
 from gpuwatch.toolchain.model import Assembled, Toolchain
 
-__all__ = ["Assembled", "Toolchain", "assemble", "compile_to_ptx", "demangle", "find"]
+__all__ = [
+    "Assembled",
+    "Toolchain",
+    "assemble",
+    "assemble_all",
+    "compile_to_ptx",
+    "demangle",
+    "find",
+]

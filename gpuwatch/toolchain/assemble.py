@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpuwatch import cache
@@ -18,7 +19,7 @@ SECONDS = 300.0
 _FILE = "kernel.ptx"
 _ENTRY = re.compile(r"Compiling entry function '([^']+)' for")
 _PROPERTIES = re.compile(r"Function properties for (\S+)")
-_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+_SPILLS = re.compile(r"(\d+) bytes spill stores")
 _USED = re.compile(r"Used (\d+) registers(.*)")
 _SHARED = re.compile(r"(\d+) bytes smem")
 _ERROR = re.compile(rf"{re.escape(_FILE)}, line (\d+)\s*; (?:error|fatal)\s*: (.*)")
@@ -30,8 +31,19 @@ def assemble(toolchain: Toolchain, ptx: str, arch: str, entry: str) -> Assembled
     Raises UserError with ptxas's own words when it refuses, placed at the PTX line that it
     names, and when the module has no such entry.
     """
+    return assemble_all(toolchain, ptx, arch, [entry])[0]
+
+
+def assemble_all(
+    toolchain: Toolchain, ptx: str, arch: str, entries: Sequence[str]
+) -> list[Assembled]:
+    """The same for several entries of the module."""
     cubin, log = _cubin_and_log(toolchain, ptx, arch)
-    section = _entry_section(log, entry)
+    sections = _entry_sections(log)
+    return [_assembled(cubin, log, sections.get(entry, ""), entry) for entry in entries]
+
+
+def _assembled(cubin: bytes, log: str, section: str, entry: str) -> Assembled:
     used = _USED.search(section)
     if used is None:
         raise UserError(f"the PTX has no entry {entry}", detail=log)
@@ -43,7 +55,6 @@ def assemble(toolchain: Toolchain, ptx: str, arch: str, entry: str) -> Assembled
         registers=int(used[1]),
         shared_bytes=int(shared[1]) if shared else 0,
         spill_store_bytes=int(spills[1]) if spills else 0,
-        spill_load_bytes=int(spills[2]) if spills else 0,
         log=log,
     )
 
@@ -92,14 +103,13 @@ def _refusal(ptx: str, arch: str, output: str) -> UserError:
     )
 
 
-def _entry_section(log: str, entry: str) -> str:
-    """The part of the log from this entry's heading to the next one's."""
+def _entry_sections(log: str) -> dict[str, str]:
+    """The part of the log from each entry's heading to the next one's."""
     headings = list(_ENTRY.finditer(log))
-    ends = [heading.start() for heading in headings[1:]] + [len(log)]
-    for heading, end in zip(headings, ends, strict=True):
-        if heading[1] == entry:
-            return log[heading.end() : end]
-    return ""
+    ends = [*(heading.start() for heading in headings[1:]), len(log)]
+    return {
+        heading[1]: log[heading.end() : end] for heading, end in zip(headings, ends, strict=True)
+    }
 
 
 def _own_properties(section: str, entry: str) -> int:

@@ -19,11 +19,10 @@ class Toolchain:
 @dataclass(frozen=True, slots=True)
 class Assembled:
     """A cubin and what ptxas said of the entry: registers per thread, bytes of static shared
-    memory, bytes of spill stores and loads, and its whole log."""
+    memory, bytes of spill stores, and its whole log."""
 
     cubin: bytes
     registers: int
     shared_bytes: int
     spill_store_bytes: int
-    spill_load_bytes: int
     log: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import struct
 import tempfile
@@ -13,6 +14,7 @@ import pytest
 from gpuwatch.device import open_device
 from gpuwatch.errors import UserError
 from gpuwatch.launch import Capture, capture
+from gpuwatch.launch.exchange import request
 from gpuwatch.probe.catalogue import folder
 from gpuwatch.ptx import parse
 from gpuwatch.toolchain import compile_to_ptx, find
@@ -168,3 +170,60 @@ def test_a_second_capture_comes_from_the_cache(run: Run, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", str(Path(shutil.which("true") or "/bin/true").parent))
     again = run("gemm", "64", "64", "64")
     assert again.launches[0].parameters == first.launches[0].parameters
+
+
+READS_A_SIZE = """
+#include <stdio.h>
+__global__ void k() {}
+int main(int, char **argv) {
+  int blocks = 0;
+  FILE *file = fopen(argv[1], "r");
+  if (!file || fscanf(file, "%d", &blocks) != 1) return 1;
+  k<<<blocks, 32>>>();
+}
+"""
+WAITS_FOR_A_FILE = """
+#include <unistd.h>
+__global__ void k() {}
+int main(int, char **argv) {
+  k<<<1, 32>>>();
+  while (access(argv[1], F_OK)) usleep(1000);
+  k<<<2, 32>>>();
+}
+"""
+
+
+def test_a_capture_is_of_the_folder_that_it_ran_in(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for blocks in (3, 5):
+        here = tmp_path / str(blocks)
+        here.mkdir()
+        (here / "size.txt").write_text(str(blocks))
+        monkeypatch.chdir(here)
+        found += run(READS_A_SIZE, "size.txt").launches
+    assert [launch.grid[0] for launch in found] == [3, 5]
+
+
+def test_a_capture_that_was_cut_off_is_no_answer_for_a_longer_time(
+    run: Run, tmp_path: Path
+) -> None:
+    awaited = tmp_path / "awaited"
+    cut = run(WAITS_FOR_A_FILE, str(awaited), timeout=3.0)
+    assert (cut.timed_out, cut.total) == (True, 1)
+    awaited.touch()
+    whole = run(WAITS_FOR_A_FILE, str(awaited), timeout=60.0)
+    assert (whole.timed_out, whole.total) == (False, 2)
+
+
+@pytest.mark.parametrize(("device", "allowed"), [("rtx4090", 24), ("h200", 32)])
+def test_the_device_says_how_many_blocks_an_sm_takes(device: str, allowed: int) -> None:
+    """Where it does not, the compute capability does."""
+    answers = open_device(f"sim:{device}")[0].answers
+    assert answers.blocks_per_sm == allowed
+    module = parse(".version 8.0\n.target sm_80\n.address_size 64\n", "empty.ptx")
+    for told, blocks in ((allowed, allowed), (7, 7), (0, allowed)):
+        text = request(dataclasses.replace(answers, blocks_per_sm=told), module, [], None)
+        lines = [line for line in text.splitlines() if "blocks_per_sm" in line]
+        assert lines == [f"answer blocks_per_sm {blocks}"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from gpuwatch.errors import UserError
 from gpuwatch.ptx import parse
+from gpuwatch.ptx.lexer import Cursor
 from gpuwatch.ptx.model import Directive, Function, Module, Statement, Variable
 
 _FILE_NUMBER = re.compile(r"(?<=\s)(\.file\s+)(\d+)|(\.loc\s+)(\d+)|(inlined_at\s+)(\d+)")
@@ -59,6 +60,14 @@ def _definitions(module: Module) -> list[Function | Variable]:
     return [*functions, *(one for one in module.variables if one.linkage != "extern")]
 
 
+def _head(variable: str, source: str) -> str:
+    """What stands before the name in a variable's text, and holds for those behind commas too."""
+    cursor = Cursor(variable, source)
+    while cursor.peek().kind != "word":
+        cursor.next()
+    return variable[: cursor.peek().start]
+
+
 @dataclass(slots=True)
 class _Joined:
     """Statements of all modules so far, by what they are."""
@@ -79,12 +88,17 @@ class _Joined:
         self.version = max(self.version, module.version, key=_number)
         self.target = max(self.target, module.target, key=_number)
         self.address_size = module.address_size
+        head = ""
         for statement in module.statements:
-            self._add_statement(module, statement)
+            text = module.text[statement.start : statement.end]
+            if isinstance(statement, Variable):
+                head = _head(text, module.source) if text[0] != "," else head
+                own = text.removeprefix(head).removeprefix(",").removesuffix(";")
+                text = f"{head}{own};"
+            self._add_statement(module, statement, text)
         self.files = max([self.files, *module.files])
 
-    def _add_statement(self, module: Module, statement: Statement) -> None:
-        text = module.text[statement.start : statement.end]
+    def _add_statement(self, module: Module, statement: Statement, text: str) -> None:
         linkage = statement.linkage if isinstance(statement, Function | Variable) else ""
         if not text.startswith(f".{linkage}"):
             text = f".{linkage} {text}"

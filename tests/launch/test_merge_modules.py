@@ -59,6 +59,25 @@ def test_declarations_meet_definitions_and_private_names_stay_apart() -> None:
     assert assemble(find(), text, "sm_86", "second").registers > 0
 
 
+def test_variables_that_one_statement_declares_stay_apart() -> None:
+    declared = (
+        ".visible .global .align 4 .u32 a = 5, /* two */ b[2] = {6, 7}, c;\n.global .u32 d;\n"
+        ".const .v2 .f32 e, f;\n.global .attribute(.managed) .u32 g, h;\n"
+    )
+    second = SECOND.replace(".global .align 1 .b8 $str", declared + ".global .align 1 .b8 $str")
+    text = merge([FIRST, second], ["first.ptx", "second.ptx"])
+    found = {one.name: one for one in parse(text, "merged.ptx").variables}
+    assert [(one.linkage, one.align, one.count) for one in map(found.get, "abcd") if one] == [
+        ("visible", 4, 1),
+        ("visible", 4, 2),
+        ("visible", 4, 1),
+        ("", 4, 1),
+    ]
+    assert [found[name].space for name in "efgh"] == ["const", "const", "global", "global"]
+    assert (found["a"].initial, found["b"].initial) == ("5", "{6, 7}")
+    assert assemble(find(), text, "sm_86", "second").registers > 0
+
+
 def test_one_module_stays_as_it_is() -> None:
     assert merge([FIRST], ["first.ptx"]) is FIRST
 

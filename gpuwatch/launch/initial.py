@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
+from gpuwatch.ptx import initial
 from gpuwatch.ptx.model import Variable
-from gpuwatch.ptx.types import type_bytes
-
-_NUMBER = re.compile(r"([-+]?(?:0[xX][0-9a-fA-F]+|\d+))U?$|0[fFdD]([0-9a-fA-F]+)$")
+from gpuwatch.ptx.types import OPAQUE_TYPES, type_bytes
 
 
 def initial_bytes(variable: Variable) -> bytes:
-    """The bytes of a variable's initialiser; zeros where an address stands, and behind it."""
-    element = type_bytes(variable.type.rpartition(".")[2])
-    values = [_value(item) for item in re.sub(r"[{}\s]", "", variable.initial).split(",")]
-    masked = [value & ((1 << (8 * element)) - 1) for value in values]
-    content = b"".join(value.to_bytes(element, "little") for value in masked)
+    """The bytes of a variable's initialiser; zeros where an address stands, behind it, and for
+    a handle."""
+    is_handle = variable.type in OPAQUE_TYPES
+    content = b"" if is_handle else initial.initial_bytes(variable, lambda _address: 0)
     return content.ljust(type_bytes(variable.type) * max(1, variable.count), b"\0")
-
-
-def _value(item: str) -> int:
-    match = _NUMBER.match(item)
-    if match is None:
-        return 0
-    return int(match[1], 0) if match[1] else int(match[2], 16)

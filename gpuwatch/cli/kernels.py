@@ -30,7 +30,6 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _as_json(choice: KernelChoice) -> dict[str, Any]:
-    form = choice.form
     return {
         "mangled": choice.mangled,
         "demangled": choice.demangled,
@@ -40,13 +39,7 @@ def _as_json(choice: KernelChoice) -> dict[str, Any]:
         "launches": choice.launches,
         "shapes": [asdict(one) for one in choice.shapes],
         "ready": choice.ready,
-        "form": form
-        and {
-            "grid": form.grid,
-            "block": form.block,
-            "shared": form.shared,
-            "arguments": dict(form.arguments),
-        },
+        "form": choice.form and choice.form.values(),
     }
 
 

@@ -17,10 +17,10 @@ Given launches start from a signature; names of parameters come from the texts `
 `LaunchForm` holds a launch as editable texts (values: see `gpuwatch.launch.values`):
 
     signature = read_signature(module, kernel, demangled, sources)
-    launch_from_flags(signature, "32,43", "32,24", "0", ["A=f32[1024]:uniform", "M=1024"])
-    launch_from_toml(path, signature)         # path = launch_file(source); see .table
-    launch_from_form(signature, form)         # form = remembered(key, signature)
-                                              #        or guess_form(signature)
+    form = form_from_flags("32,43", "32,24", "0", ["A=f32[1024]:uniform", "M=1024"])
+    form = form_from_toml(path, signature)    # path = launch_file(source); see .table
+    form = remembered(key, signature) or guess_form(signature)
+    launch_from_form(signature, form)
     remember(key, form)                       # key = form_key(str(source), kernel)
 
 All of them raise UserError for what the user can mend.
@@ -31,7 +31,6 @@ from gpuwatch.launch.capture import capture
 from gpuwatch.launch.given import (
     LaunchForm,
     form_from_flags,
-    launch_from_flags,
     launch_from_form,
 )
 from gpuwatch.launch.guess import form_key, guess_form, remember, remembered
@@ -48,7 +47,7 @@ from gpuwatch.launch.model import (
 from gpuwatch.launch.parameters import parameter_slots
 from gpuwatch.launch.signature import KernelParameter, KernelSignature, read_signature
 from gpuwatch.launch.source import read_ptx
-from gpuwatch.launch.table import form_from_toml, launch_file, launch_from_toml
+from gpuwatch.launch.table import form_from_toml, launch_file
 
 __all__ = [
     "Capture",
@@ -69,9 +68,7 @@ __all__ = [
     "guess_form",
     "is_program",
     "launch_file",
-    "launch_from_flags",
     "launch_from_form",
-    "launch_from_toml",
     "parameter_slots",
     "read_ptx",
     "read_signature",

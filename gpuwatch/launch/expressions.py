@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from gpuwatch.errors import Location, UserError
 
@@ -34,6 +34,17 @@ _FUNCTIONS: dict[str, Callable[..., Number]] = {
 LONGEST = 200
 _LARGEST_SHIFT = 63
 _WORDS = "numbers, names of sizes, + - * / // % << >> & | ^, min, max, cdiv"
+
+
+def outer_parts(text: str, opening: str = "([", closing: str = ")]") -> Iterator[tuple[int, str]]:
+    """Offset and text of each part between commas outside brackets."""
+    depth, start = 0, 0
+    for at, character in enumerate(text):
+        depth += (character in opening) - (character in closing)
+        if character == "," and depth == 0:
+            yield start, text[start:at]
+            start = at + 1
+    yield start, text[start:]
 
 
 def evaluate(

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gpuwatch.errors import Location, UserError
-from gpuwatch.launch.expressions import Number, evaluate, whole
+from gpuwatch.launch.expressions import Number, evaluate, outer_parts, whole
 from gpuwatch.launch.model import Dim3, Launch, Relocation
 from gpuwatch.launch.signature import KernelParameter, KernelSignature
 from gpuwatch.launch.values import Memory, Text, Value, read_pointer, read_scalar, read_struct
@@ -46,6 +47,19 @@ class LaunchForm:
     folder: str = "."
     """What a relative file=PATH starts from."""
 
+    def values(self) -> dict[str, Any]:
+        """All of it but `places`, as JSON takes it; the folder from the root."""
+        return {
+            "grid": self.grid,
+            "block": self.block,
+            "shared": self.shared,
+            "arguments": dict(self.arguments),
+            "cluster": self.cluster,
+            "cooperative": self.cooperative,
+            "sizes": dict(self.sizes),
+            "folder": str(Path(self.folder).resolve()),
+        }
+
     def text(self, key: str, content: str, option: str = "") -> Text:
         """`content` with its place: in the file that it came from, else as an option's value."""
         head = option or f"--{key} "
@@ -53,19 +67,9 @@ class LaunchForm:
         return Text(content, self.places.get(key) or Location("launch", 1, len(head) + 1, shown))
 
 
-def launch_from_flags(
-    signature: KernelSignature, grid: str, block: str, shared: str, arguments: Sequence[str]
-) -> Launch:
-    """The launch that `--grid`, `--block`, `--shared` and every `--arg NAME=VALUE` describe.
-
-    Raises UserError where a value has another form or size than its parameter, and where a
-    parameter is missing, unknown or given twice.
-    """
-    return launch_from_form(signature, form_from_flags(grid, block, shared, arguments))
-
-
 def form_from_flags(grid: str, block: str, shared: str, arguments: Sequence[str]) -> LaunchForm:
-    """The flags as a form; raises UserError for an argument without `=`."""
+    """`--grid`, `--block`, `--shared` and every `--arg NAME=VALUE` as a form; raises UserError
+    for an argument without `=`."""
     pairs = []
     for argument in arguments:
         label, found, value = argument.partition("=")
@@ -79,7 +83,11 @@ def form_from_flags(grid: str, block: str, shared: str, arguments: Sequence[str]
 
 
 def launch_from_form(signature: KernelSignature, form: LaunchForm) -> Launch:
-    """The launch that a form describes; raises UserError as `launch_from_flags` does."""
+    """The launch that a form describes.
+
+    Raises UserError where a value has another form or size than its parameter, and where a
+    parameter is missing, unknown or given twice.
+    """
     given = _assigned(signature, form)
     memory = Memory(_sizes(given, form.sizes), Path(form.folder))
     block = bytearray(_bytes_of(signature))
@@ -154,12 +162,8 @@ def _parts(text: Text) -> Iterator[Text]:
     content = text.text
     if content.replace("x", "").isdigit():
         content = content.replace("x", ",")
-    depth, start = 0, 0
-    for at, character in enumerate(content + ","):
-        depth += (character == "(") - (character == ")")
-        if character == "," and depth == 0:
-            yield text.part(start, at)
-            start = at + 1
+    for at, part in outer_parts(content):
+        yield text.part(at, at + len(part))
 
 
 def _shared(form: LaunchForm, names: Mapping[str, Number]) -> int:

@@ -58,16 +58,7 @@ def form_key(source: str, kernel: str) -> str:
 
 def remember(key: str, form: LaunchForm) -> None:
     """Keeps the texts of `form` for `remembered`."""
-    content = {
-        "grid": form.grid,
-        "block": form.block,
-        "shared": form.shared,
-        "arguments": form.arguments,
-        "cluster": form.cluster,
-        "cooperative": form.cooperative,
-        "sizes": dict(form.sizes),
-    }
-    cache.store(_KIND, key, json.dumps(content).encode())
+    cache.store(_KIND, key, json.dumps(form.values()).encode())
 
 
 def remembered(key: str, signature: KernelSignature) -> LaunchForm | None:
@@ -76,7 +67,8 @@ def remembered(key: str, signature: KernelSignature) -> LaunchForm | None:
     if stored is None:
         return None
     content = json.loads(stored)
-    arguments = tuple((str(label), str(value)) for label, value in content.pop("arguments"))
+    named = dict(content.pop("arguments"))
+    arguments = tuple((str(label), str(value)) for label, value in named.items())
     if [label for label, _ in arguments] != [p.label for p in signature.parameters]:
         return None
     return LaunchForm(arguments=arguments, **content)

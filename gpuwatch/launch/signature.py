@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpuwatch.errors import UserError
 from gpuwatch.launch.elements import C_TYPES, ELEMENTS, PTX_TYPES, Element
+from gpuwatch.launch.expressions import outer_parts
 from gpuwatch.launch.model import Dim3, ParameterSlot
 from gpuwatch.launch.parameters import parameter_slots, shape_directive
 from gpuwatch.ptx.model import Function, Module
@@ -142,16 +143,8 @@ def _types(demangled: str) -> list[str]:
 
 def _split(text: str) -> list[str]:
     """The parts of `text` between its outer commas, stripped; none of an empty text."""
-    parts, depth, current = [], 0, ""
-    for character in text:
-        depth += (character in "(<[{") - (character in ")>]}")
-        if character == "," and depth == 0:
-            parts.append(current.strip())
-            current = ""
-        else:
-            current += character
-    last = current.strip()
-    return [*parts, last] if parts or last else []
+    parts = [part.strip() for _, part in outer_parts(text, "([{<", ")]}>")]
+    return parts if parts != [""] else []
 
 
 def _ptx_type(slot: ParameterSlot, function: Function, body: str) -> str:

@@ -23,8 +23,7 @@ from pathlib import Path
 
 from gpuwatch.errors import Location, UserError
 from gpuwatch.launch.expressions import Number, evaluate
-from gpuwatch.launch.given import LaunchForm, launch_from_form
-from gpuwatch.launch.model import Launch
+from gpuwatch.launch.given import LaunchForm
 from gpuwatch.launch.signature import KernelSignature
 
 SIZES = "sizes"
@@ -40,17 +39,12 @@ def launch_file(source: Path) -> Path | None:
     return next((file for file in candidates if file.is_file()), None)
 
 
-def launch_from_toml(path: Path, signature: KernelSignature) -> Launch:
-    """The launch that the file describes for this kernel.
-
-    Raises UserError, with the place in the file, for TOML that cannot be read, a kernel without
-    a table, and whatever `launch_from_form` finds.
-    """
-    return launch_from_form(signature, form_from_toml(path, signature))
-
-
 def form_from_toml(path: Path, signature: KernelSignature) -> LaunchForm:
-    """The same as a form."""
+    """What the file says of this kernel's launch.
+
+    Raises UserError, with the place in the file, for TOML that cannot be read and a kernel
+    without a table.
+    """
     text = path.read_text(errors="replace")
     document = _document(path, text)
     places = _places(path.name, text)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from gpuwatch.errors import Location, UserError
 from gpuwatch.launch.elements import C_TYPES, ELEMENTS, Element
-from gpuwatch.launch.expressions import Number, evaluate, whole
+from gpuwatch.launch.expressions import Number, evaluate, outer_parts, whole
 
 LARGEST_BUFFER = 1 << 36
 """Bytes of a buffer beyond which its size is taken for a mistake."""
@@ -214,7 +214,9 @@ def read_struct(text: Text, size: int, label: str, memory: Memory) -> Value:
         )
     content, pointers, alignment = b"", [], 1
     start = text.text.index("{") + 1
-    for at, item in _members(text.text[start : text.text.rindex("}")]):
+    for at, item in outer_parts(text.text[start : text.text.rindex("}")]):
+        if not item.strip():
+            continue
         member = text.part(start + at, start + at + len(item))
         value = _member(member, label, memory)
         unit = 8 if value.pointers else len(value.content)
@@ -243,17 +245,6 @@ def _member(text: Text, label: str, memory: Memory) -> Value:
         raise text.error(f"{text.text.strip()!r} gives no type", "write TYPE:VALUE like i32:3")
     element = _element(text.part(typed.start(1), typed.end(1)))
     return read_scalar(text, element, element.size, memory)
-
-
-def _members(inside: str) -> list[tuple[int, str]]:
-    """Offset and text of each part between commas outside brackets."""
-    parts, depth, start = [], 0, 0
-    for at, character in enumerate(inside + ","):
-        depth += (character in "([") - (character in ")]")
-        if character == "," and depth == 0:
-            parts.append((start, inside[start:at]))
-            start = at + 1
-    return [(at, part) for at, part in parts if part.strip()]
 
 
 def _hexadecimal(text: Text, digits: str, size: int) -> bytes:

@@ -70,6 +70,26 @@ def test_a_launch_from_the_file_beside_the_source(saxpy: Path) -> None:
     assert _report(saxpy)["blocks"] == 10
 
 
+def test_the_kernels_as_json_tell_the_whole_form(saxpy: Path) -> None:
+    saxpy.with_suffix(".launch.toml").write_text(
+        '[sizes]\nn = 640\n\n[saxpy]\ngrid = "n // 64"\nblock = 64\ncluster = 2\n'
+        'cooperative = true\n\n[saxpy.args]\na = 1.5\nx = "f32[n]:ones"\n'
+        'y = "f32[n]:zeros"\nn = "n"\n'
+    )
+    done = _run("kernels", saxpy, "-d", "sim:h200", "--json")
+    (kernel,) = json.loads(done.stdout)
+    assert kernel["form"] == {
+        "grid": "n // 64",
+        "block": "64",
+        "shared": "0",
+        "arguments": {"a": "1.5", "x": "f32[n]:ones", "y": "f32[n]:zeros", "n": "n"},
+        "cluster": "2",
+        "cooperative": True,
+        "sizes": {"n": 640},
+        "folder": str(saxpy.parent.resolve()),
+    }
+
+
 def test_without_a_launch_the_message_shows_how_to_give_one(saxpy: Path) -> None:
     done = _run("report", saxpy, "-d", "sim:a10")
     assert done.returncode == 2

@@ -14,13 +14,12 @@ from gpuwatch.errors import UserError
 from gpuwatch.launch import (
     KernelSignature,
     Launch,
+    form_from_flags,
     form_from_toml,
     form_key,
     guess_form,
     launch_file,
-    launch_from_flags,
     launch_from_form,
-    launch_from_toml,
     read_ptx,
     read_signature,
     remember,
@@ -84,7 +83,7 @@ def mixed(tmp_path: Path) -> KernelSignature:
 
 
 def by_flags(signature: KernelSignature, *arguments: str, grid: str = "1") -> Launch:
-    return launch_from_flags(signature, grid, "32", "0", arguments)
+    return launch_from_form(signature, form_from_flags(grid, "32", "0", arguments))
 
 
 def test_names_come_from_the_definition_in_the_source(gemm: KernelSignature) -> None:
@@ -229,13 +228,16 @@ def test_a_file_beside_the_source_gives_the_launch(gemm: KernelSignature, tmp_pa
     assert launch_file(source) is None
     file.write_text(TOML)
     assert launch_file(source) == file
-    launch = launch_from_toml(file, gemm)
+    launch = launch_from_form(gemm, form_from_toml(file, gemm))
     assert (launch.grid, launch.block, launch.shared_bytes) == ((4, 8, 1), (32, 8, 1), 256)
     assert struct.unpack_from("<iif", launch.parameters, 24) == (64, 128, 0.5)
     assert {buffer.nbytes for buffer in launch.buffers} == {64 * 128 * 4}
-    values = launch.buffers[0].view(np.float32)
+    values, again = (
+        one.buffers[0].view(np.float32)
+        for one in (launch, launch_from_form(gemm, form_from_toml(file, gemm)))
+    )
     assert 0 <= values.min() < 0.01 < 0.99 < values.max() < 1
-    assert np.array_equal(values, launch_from_toml(file, gemm).buffers[0].view(np.float32))
+    assert np.array_equal(values, again)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +259,7 @@ def test_a_mistake_in_the_file_has_its_place(
     file = tmp_path / "gemm.toml"
     file.write_text(TOML.replace(old, new) if old[0] == "[" else TOML.replace(old, new, 1))
     with pytest.raises(UserError) as caught:
-        launch_from_toml(file, gemm)
+        launch_from_form(gemm, form_from_toml(file, gemm))
     assert words in caught.value.message
     at = caught.value.at
     if line:
@@ -328,7 +330,8 @@ def test_a_given_launch_computes_what_the_kernel_says() -> None:
     kernel = module.entries()[0].name
     signature = read_signature(module, kernel, demangle([kernel])[kernel], [source])
     arguments = ["A=f32[M*K]:uniform", "B=f32[K*N]:normal", "C=f32[M*N]", "M=40", "N=24", "K=16"]
-    launch = launch_from_flags(signature, "cdiv(N,8),cdiv(M,8)", "8,8", "0", arguments)
+    form = form_from_flags("cdiv(N,8),cdiv(M,8)", "8,8", "0", arguments)
+    launch = launch_from_form(signature, form)
     a, b, c = (buffer.view(np.float32) for buffer in simulate(module.text, launch))
     product = a.reshape(40, 16).astype(float) @ b.reshape(16, 24).astype(float)
     assert np.allclose(c.reshape(40, 24), product, atol=1e-5)

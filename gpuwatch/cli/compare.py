@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import replace
+from pathlib import Path
 
 from rich.console import Console
 
 from gpuwatch.cli.arguments import find_source, options_of
 from gpuwatch.cli.printed import KeptOutput
 from gpuwatch.cli.sessions import prepared_session
-from gpuwatch.cli.traces import trace_at
 from gpuwatch.engine import compare_text
 from gpuwatch.engine.compare import Run, comparison_of, run_of_source, run_of_trace
 from gpuwatch.engine.replay import ReplaySession
@@ -33,8 +33,8 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _look(given: argparse.Namespace, name: str, kernel: str) -> Run:
-    if is_trace(trace_at(name)):
-        session = ReplaySession(trace_at(name), kernel)
+    if is_trace(Path(name)):
+        session = ReplaySession(Path(name), kernel)
         session.prepare()
         return run_of_trace(session)
     options = replace(options_of(given), source=find_source(name), kernel=kernel)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gpuwatch.cli.traces import trace_at
 from gpuwatch.engine.replay import ReplaySession
 from gpuwatch.errors import UserError
 from gpuwatch.trace.export import export
 
 
 def run(given: argparse.Namespace) -> int:
-    session = ReplaySession(trace_at(given.source), given.kernel)
+    session = ReplaySession(Path(given.source), given.kernel)
     session.prepare()
     numbers = session.numbers
     if given.launch is not None:
@@ -22,7 +21,7 @@ def run(given: argparse.Namespace) -> int:
                 hint="launches count from 0",
             )
         numbers = numbers[given.launch : given.launch + 1]
-    target = Path(given.output or session.trace.path.resolve().name)
+    target = Path(given.output) if given.output else None
     for one in export(session.trace, numbers, given.to, target):
         what = "slices" if given.to in ("perfetto", "chrome") else "rows"
         print(f"{one.path}: {one.count:,} {what}, {one.path.stat().st_size:,} bytes")

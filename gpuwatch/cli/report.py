@@ -13,7 +13,6 @@ from rich.console import Console
 from gpuwatch.cli.arguments import options_of
 from gpuwatch.cli.printed import KeptOutput
 from gpuwatch.cli.sessions import prepared_session
-from gpuwatch.cli.traces import trace_at
 from gpuwatch.engine import callbacks, report
 from gpuwatch.engine.frame import Frame
 from gpuwatch.engine.options import Options
@@ -28,7 +27,7 @@ _FILE_COLUMNS = 200
 
 def run(given: argparse.Namespace) -> int:
     """Reports a source or a trace."""
-    if is_trace(trace_at(given.source)):
+    if is_trace(Path(given.source)):
         return run_trace(given)
     with KeptOutput() as kept:
         frame, runs = _launched(options_of(given), given)
@@ -59,7 +58,7 @@ def _print(given: argparse.Namespace, frame: Frame, printed: str, runs: list[Cal
 
 def _replayed(given: argparse.Namespace) -> tuple[Frame, list[CallbackRun]]:
     """The frame of a trace's last launch, or of the one that is asked for."""
-    session = ReplaySession(trace_at(given.source), given.kernel)
+    session = ReplaySession(Path(given.source), given.kernel)
     try:
         session.prepare()
         if given.launch is not None:

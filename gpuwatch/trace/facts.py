@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gpuwatch.instrument.model import Dim3, MapLayout, Site
+from gpuwatch.instrument.model import Dim3, Site
 from gpuwatch.probe.model import Map
 
 
@@ -82,11 +82,3 @@ class LaunchFacts:
     kernel_seconds: float = 0.0
     thread_instructions: int | None = None
     printed: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A kernel with the layout of its maps."""
-
-    facts: KernelFacts
-    layout: MapLayout

@@ -45,19 +45,15 @@ def write_info(facts: KernelFacts) -> str:
     return "\n".join(parts)
 
 
+def map_values(map_: Map) -> dict[str, Any]:
+    """All that a map is, but for its fields and its place in a probe's text."""
+    names = [one.name for one in fields(Map) if one.name not in ("fields", "at")]
+    return {name: getattr(map_, name) for name in names}
+
+
 def _of_map(map_: Map, always: bool) -> dict[str, Any]:
     return {
-        "name": map_.name,
-        "level": map_.level,
-        "type": map_.type,
-        "size": map_.size,
-        "cap": map_.cap,
-        "dynamic": map_.dynamic,
-        "scale": map_.scale,
-        "low": map_.low,
-        "step": map_.step,
-        "sample": map_.sample,
-        "sample_unit": map_.sample_unit,
+        **map_values(map_),
         "always": always,
         "fields": [[one.name, one.type, one.reduction] for one in map_.fields],
     }

@@ -9,6 +9,7 @@ from typing import Any
 
 from gpuwatch.probe.language import layout_of
 from gpuwatch.probe.model import Map
+from gpuwatch.trace.info import map_values
 
 NAME = "read.py"
 _LETTERS = {"u32": "I", "u64": "Q", "s32": "i", "s64": "q", "f32": "f", "pred": "I"}
@@ -27,17 +28,7 @@ def reader_script(probe: str, maps: Sequence[Map]) -> str:
 def _schema(map_: Map) -> dict[str, Any]:
     offsets, _ = layout_of(map_.fields)
     return {
-        "name": map_.name,
-        "level": map_.level,
-        "type": map_.type,
-        "size": map_.size,
-        "cap": map_.cap,
-        "dynamic": map_.dynamic,
-        "scale": map_.scale,
-        "low": map_.low,
-        "step": map_.step,
-        "sample": map_.sample,
-        "sample_unit": map_.sample_unit,
+        **map_values(map_),
         "fields": [
             (one.name, _LETTERS[one.type], offset, one.reduction)
             for one, offset in zip(map_.fields, offsets, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -55,9 +56,13 @@ class TraceWriter:
         except OSError as problem:
             raise _cannot_write(target, problem) from problem
         self.folder = Path(made)
-        self.folder.chmod(0o777 & ~_umask())
-        (self.folder / RESULTS).mkdir()
-        self.event(time.strftime("recording begins, %Y-%m-%d %H:%M:%S %z"))
+        try:
+            _allow_what_is_usual(self.folder)
+            _make(self.folder / RESULTS)
+            self.event(time.strftime("recording begins, %Y-%m-%d %H:%M:%S %z"))
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
 
     @property
     def launches(self) -> int:
@@ -66,8 +71,12 @@ class TraceWriter:
 
     def event(self, text: str) -> None:
         """A line of `event.log`: seconds since the recording began, and what happened."""
-        with (self.folder / EVENTS).open("a", encoding="utf-8") as file:
-            file.write(f"{time.monotonic() - self._began:.6f} {text}\n")
+        path = self.folder / EVENTS
+        try:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(f"{time.monotonic() - self._began:.6f} {text}\n")
+        except OSError as problem:
+            raise _cannot_write(path, problem) from problem
 
     def text(self, name: str, content: str) -> None:
         """A text file at the top of the trace."""
@@ -80,7 +89,7 @@ class TraceWriter:
         digest = hashlib.sha1(original + b"\0" + facts.mangled.encode(), usedforsecurity=False)
         name = f"{number}_{digest.hexdigest()}"
         folder = self.folder / KERNELS / name
-        folder.mkdir(parents=True)
+        _make(folder)
         for build, one in builds.items():
             self._whole(folder / f"{build}.ptx", one.ptx.encode("utf-8", "surrogateescape"))
             self._whole(folder / f"{build}.bin", one.cubin)
@@ -110,8 +119,9 @@ class TraceWriter:
         return path
 
     def finish(self) -> Path:
-        """Gives the folder its name; gives that."""
-        self.event(f"recording ends, {self._launches} launches")
+        """Gives the folder its name, even where there is no room for a last event; gives that."""
+        with contextlib.suppress(UserError):
+            self.event(f"recording ends, {self._launches} launches")
         try:
             self.folder.rename(self._target)
         except OSError as problem:
@@ -136,6 +146,21 @@ class TraceWriter:
             partial.replace(path)
         except OSError as problem:
             raise _cannot_write(path, problem) from problem
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise _cannot_write(folder, problem) from problem
+
+
+def _allow_what_is_usual(folder: Path) -> None:
+    """Temporary folders are for their owner alone."""
+    try:
+        folder.chmod(0o777 & ~_umask())
+    except OSError as problem:
+        raise _cannot_write(folder, problem) from problem
 
 
 def _umask() -> int:

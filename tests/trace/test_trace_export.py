@@ -205,6 +205,18 @@ def test_records_without_an_sm_share_one_track_group(tmp_path):
     assert {e["args"]["name"] for e in events if e["name"] == "process_name"} == {"SM unknown"}
 
 
+def test_without_a_target_the_folder_s_whole_name_is_kept(tmp_path, monkeypatch):
+    trace = timed_trace(tmp_path)
+    trace.path.rename(tmp_path / "gemm.v2")
+    trace = Trace(tmp_path / "gemm.v2")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for form, name in (("csv", "gemm.v2.csv"), ("chrome", "gemm.v2.trace.json")):
+        (done,) = export(trace, all_of(trace), form)
+        assert done.path == Path(name)
+        assert done.path.is_file()
+
+
 def test_a_file_that_exists_is_left_alone(tmp_path):
     trace = timed_trace(tmp_path)
     (tmp_path / "out.csv").write_text("mine")

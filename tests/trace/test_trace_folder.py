@@ -22,7 +22,7 @@ from gpuwatch.trace.facts import Figures, LaunchFacts
 from gpuwatch.trace.info import read_info, toml_value, write_info
 from gpuwatch.trace.probe_text import probe_text
 from gpuwatch.trace.prune import prune
-from gpuwatch.trace.writer import TraceWriter
+from gpuwatch.trace.writer import Build, TraceWriter
 
 
 def some_launch(seed=1):
@@ -88,6 +88,37 @@ def test_a_launch_that_cannot_be_written_leaves_no_file(tmp_path):
         writer.launch(launch.facts, launch.layout, fails, LaunchFacts("0_x"))
     assert caught.value.status == 1
     assert list((writer.folder / "result").iterdir()) == []
+
+
+def test_an_event_that_cannot_be_written_is_told_and_ends_no_recording(tmp_path):
+    launch = some_launch()
+    writer = TraceWriter(tmp_path / "t")
+    writer.launch(launch.facts, launch.layout, launch.read_map, LaunchFacts("0_x"))
+    (writer.folder / "event.log").unlink()
+    (writer.folder / "event.log").mkdir()
+    with pytest.raises(UserError, match="cannot write") as caught:
+        writer.event("more")
+    assert caught.value.status == 1
+    assert writer.abandon() == tmp_path / "t"
+    assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
+def test_a_kernel_s_folder_that_cannot_be_made_is_told(tmp_path):
+    writer = TraceWriter(tmp_path / "t")
+    (writer.folder / "kernel").write_text("in the way")
+    builds = dict.fromkeys(("original", "pruned", "probed"), Build("", b""))
+    with pytest.raises(UserError, match="cannot write"):
+        writer.kernel(0, some_launch().facts, builds)
+
+
+def test_a_recording_that_cannot_begin_leaves_nothing(tmp_path, monkeypatch):
+    def fails(*_arguments, **_keywords):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "open", fails)
+    with pytest.raises(UserError, match="No space left"):
+        TraceWriter(tmp_path / "t")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_exists_is_left_alone(tmp_path):

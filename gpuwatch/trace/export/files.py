@@ -19,6 +19,9 @@ from gpuwatch.trace.reading import LaunchRecords, records_of
 _PER_MAP = {"csv": (".csv", write_csv), "parquet": (".parquet", write_parquet)}
 _TABLES = {"json": (".json", write_json), "npz": (".npz", write_npz)}
 _TIMELINES = {"perfetto": (".pftrace", write_perfetto), "chrome": (".trace.json", write_chrome)}
+_SUFFIXES = {
+    form: suffix for known in (_PER_MAP, _TABLES, _TIMELINES) for form, (suffix, _) in known.items()
+}
 FORMATS = ("perfetto", "chrome", "parquet", "csv", "json", "npz")
 
 
@@ -30,16 +33,21 @@ class Exported:
     count: int
 
 
-def export(trace: Trace, numbers: Sequence[int], form: str, target: Path) -> list[Exported]:
+def export(
+    trace: Trace, numbers: Sequence[int], form: str, target: Path | None = None
+) -> list[Exported]:
     """Writes the launches `numbers`, all of one kernel, as `form`, one of FORMATS.
 
     CSV and Parquet have a file for each map: with several, the map's name stands before the
-    suffix of `target`. A `target` without one gets the form's. Raises UserError for a file that
+    suffix of `target`. A `target` without one gets the form's; no `target` means the trace
+    folder's name with the form's suffix, in the current folder. Raises UserError for a file that
     exists, for what the form needs and the trace or the machine lacks, and for damaged files.
     """
+    suffix = _SUFFIXES[form]
+    target = target or Path(trace.path.resolve().name + suffix)
     facts = trace.launch(numbers[0]).kernel
     if form in _PER_MAP:
-        suffix, of_map = _PER_MAP[form]
+        _, of_map = _PER_MAP[form]
         found = []
         for map_ in facts.maps:
             path = _path(target, suffix, map_.name if len(facts.maps) > 1 else "")
@@ -49,7 +57,7 @@ def export(trace: Trace, numbers: Sequence[int], form: str, target: Path) -> lis
         return found
     if form in _TIMELINES:
         timed_map(facts)
-    suffix, whole = (_TABLES | _TIMELINES)[form]
+    _, whole = (_TABLES | _TIMELINES)[form]
     launches = _launches(trace, numbers)
     write = partial(whole, facts=facts, launches=launches)
     return [_written(_path(target, suffix, ""), write)]

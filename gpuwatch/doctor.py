@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 
 from rich.console import Console
@@ -12,6 +11,7 @@ from gpuwatch.device import open_device
 from gpuwatch.device.cuda import device_count, load_libcuda
 from gpuwatch.errors import UserError
 from gpuwatch.toolchain import find
+from gpuwatch.toolchain.find import require_host_compiler
 
 
 def doctor(console: Console) -> int:
@@ -19,7 +19,7 @@ def doctor(console: Console) -> int:
     console.print(f"gpuwatch {__version__}")
     needed = [
         _line(console, "toolchain", _toolchain),
-        _line(console, "host compiler", _host_compiler),
+        _line(console, "host compiler", require_host_compiler),
         _line(console, "simulated GPU", lambda: _name_of("sim")),
     ]
     for what, check in (("NVIDIA driver", _driver), ("PyCUDA and GPUs", _gpus)):
@@ -41,13 +41,6 @@ def _line(console: Console, what: str, check: Callable[[], str]) -> bool:
 def _toolchain() -> str:
     found = find()
     return f"nvcc {found.version}, found through {found.origin}"
-
-
-def _host_compiler() -> str:
-    path = shutil.which("gcc")
-    if path is None:
-        raise UserError("gcc is not on PATH", hint="sudo apt-get install gcc")
-    return path
 
 
 def _driver() -> str:

@@ -45,10 +45,11 @@ def find(cuda_home: str | Path | None = None) -> Toolchain:
     )
 
 
-def require_host_compiler() -> None:
-    """Raises UserError when nvcc would find no host C++ compiler."""
-    if os.environ.get("NVCC_CCBIN"):
-        return
+def require_host_compiler() -> str:
+    """The host C++ compiler that nvcc would find; raises UserError when there is none."""
+    named = os.environ.get("NVCC_CCBIN")
+    if named:
+        return named
     missing = [name for name in ("gcc", "g++") if shutil.which(name) is None]
     if missing:
         raise UserError(
@@ -56,6 +57,7 @@ def require_host_compiler() -> None:
             hint="install it (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++), "
             "or set NVCC_CCBIN to one",
         )
+    return str(shutil.which("g++"))
 
 
 def _from_home(home: Path, origin: str) -> Toolchain:

@@ -33,8 +33,8 @@ def run(
 ) -> Finished:
     """Runs `command` in a process group of its own, for at most `timeout` seconds.
 
-    The whole group is killed at the time limit and when this call is interrupted. Raises
-    OSError when the program cannot be started.
+    The whole group is killed at the time limit, when this call is interrupted, and with what the
+    program leaves running when it ends. Raises OSError when the program cannot be started.
     """
     with subprocess.Popen(
         [str(part) for part in command],
@@ -52,11 +52,9 @@ def run(
             _kill_group(child)
             output, _ = child.communicate()
             return Finished(child.returncode, output.decode(errors="replace"), timed_out=True)
-        except BaseException:
-            _kill_group(child)
-            raise
         finally:
             _running.discard(child)
+            _kill_group(child)
     return Finished(child.returncode, output.decode(errors="replace"))
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import heapq
 import os
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from trace_support import BLOCK_SCHED, WARP_DURATION, kernel_facts, launched, write_trace
 
+from gpuwatch.analysis.idle import idle_cycles
 from gpuwatch.errors import UserError
 from gpuwatch.probe.catalogue import folder
 from gpuwatch.trace import Trace
@@ -158,3 +163,17 @@ def test_warp_duration_s_table(tmp_path):
     assert first.split() == ["262", "100.00", "1", "107148573"]
     assert second.split() == ["261", "138413.00", "1", "107148575"]
     assert missing == "1 records never arrived; the first are of warps 2"
+
+
+SPANS = st.tuples(st.integers(0, 60), st.integers(0, 20)).map(lambda one: (one[0], sum(one)))
+
+
+@given(st.lists(st.lists(SPANS, max_size=12).map(sorted), max_size=4))
+def test_the_idle_cycles_of_block_sched_s_callback_are_those_of_the_view(sms):
+    source = (folder("probes") / "block_sched_callback.py").read_text()
+    (rule,) = (one for one in ast.parse(source).body if isinstance(one, ast.FunctionDef))
+    names = {"heapq": heapq}
+    exec(compile(ast.Module([rule], []), "callback", "exec"), names)
+    start, end = (np.array([span[k] for sm in sms for span in sm], np.int64) for k in (0, 1))
+    bounds = np.cumsum([0, *map(len, sms)])
+    assert idle_cycles(start, end, bounds).tolist() == [names["idle_cycles"](sm) for sm in sms]

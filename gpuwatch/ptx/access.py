@@ -14,6 +14,16 @@ AccessKind = Literal["load", "store", "atomic", "reduction", "prefetch", "copy"]
 
 SPACES = frozenset({"global", "shared", "local", "const", "param"})
 
+PLAIN: dict[str, AccessKind] = {
+    "ld": "load",
+    "ldu": "load",
+    "st": "store",
+    "atom": "atomic",
+    "red": "reduction",
+}
+"""Opcodes with one address, in any state space where they name none, whose width and space follow
+from their tokens."""
+
 _LANES = 32
 _VECTOR = {"v2": 2, "v4": 4, "v8": 8}
 _COUNT = {"x1": 1, "x2": 2, "x4": 4}
@@ -176,11 +186,7 @@ def _multimem(instruction: Instruction) -> MemoryAccess | None:
 _MULTIMEM_KINDS: dict[str, AccessKind] = {"ld_reduce": "load", "st": "store", "red": "reduction"}
 
 _FINDERS: dict[str, Callable[[Instruction], MemoryAccess | None]] = {
-    "ld": _plain("load"),
-    "ldu": _plain("load"),
-    "st": _plain("store"),
-    "atom": _plain("atomic"),
-    "red": _plain("reduction"),
+    **{opcode: _plain(kind) for opcode, kind in PLAIN.items()},
     "prefetch": _prefetch,
     "prefetchu": _prefetch,
     "cp": _copy,
@@ -190,3 +196,5 @@ _FINDERS: dict[str, Callable[[Instruction], MemoryAccess | None]] = {
     "mbarrier": _mbarrier,
     "multimem": _multimem,
 }
+OPCODES = frozenset(_FINDERS)
+"""Opcodes some of whose forms access memory; which of them do is known at the instruction."""

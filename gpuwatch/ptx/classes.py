@@ -10,10 +10,6 @@ from gpuwatch.ptx import isa
 from gpuwatch.ptx.loops import block_starts
 from gpuwatch.ptx.model import Instruction, Statement
 
-CLASSES = ("fp16", "fp32", "fp64", "int", "special", "convert", "tensor", "load", "store",
-           "atomic", "barrier", "control", "warp", "other")  # fmt: skip
-"""In the order in which they are shown; each instruction is in one."""
-
 _BY_OPCODE = {
     **dict.fromkeys(("ld", "ldu", "ldmatrix", "tex", "tld4", "suld", "prefetch", "prefetchu"),
                     "load"),
@@ -39,7 +35,8 @@ Mix = tuple[tuple[str, int], ...]
 
 
 def class_of(instruction: Instruction) -> str:
-    """One of CLASSES. Arithmetic goes by its first type, so `setp.lt.f32` is fp32."""
+    """The one class that it is in. Arithmetic goes by its first type, so `setp.lt.f32` is fp32;
+    it is "int" without a float type, and what has no type is "other"."""
     tokens = instruction.tokens
     if tokens[0] == "wmma":
         return _WMMA.get(tokens[1], "other")

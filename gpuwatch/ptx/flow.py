@@ -111,11 +111,6 @@ class Liveness:
         """Registers live behind a block's last instruction."""
         return self._decode(self._out(block))
 
-    def live_before(self, block: int, index: int) -> frozenset[str]:
-        """Registers live in front of instruction `index`, which is in `block`."""
-        used, defined = self._effect(index, self._blocks[block].end)
-        return self._decode(used | self._out(block) & ~defined)
-
     def _mask(self, names: tuple[str, ...]) -> int:
         mask = 0
         for name in names:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuwatch.ptx.access import AccessKind, MemoryAccess, memory_access, state_space
+from gpuwatch.ptx.access import AccessKind, MemoryAccess, memory_access
 from gpuwatch.ptx.model import (
     Address,
     Group,
@@ -32,15 +32,16 @@ __all__ = [
     "falls_through",
     "is_branch",
     "is_exit",
+    "leaves",
     "memory_access",
     "read",
     "reads_carry",
     "registers_of",
-    "state_space",
     "writes_carry",
     "written",
 ]
 
+Leaf = Register | Immediate | Symbol
 SINK = "_"
 """The destination that drops what is written to it."""
 
@@ -65,7 +66,8 @@ _FORMS_WITH_RESULT = {
 
 _BRANCHES = frozenset({"bra", "brx"})
 _EXITS = frozenset({"ret", "exit", "trap"})
-_ENDS = _BRANCHES | _EXITS
+ENDS = _BRANCHES | _EXITS
+"""Opcodes behind which control may go elsewhere than to the next instruction."""
 _CARRY_READERS = frozenset({"addc", "subc", "madc"})
 
 _SPECIAL_VECTORS = frozenset(
@@ -129,18 +131,26 @@ def _partly_written(first: Operand) -> tuple[Operand, ...]:
 
 def registers_of(operands: Iterable[Operand]) -> list[str]:
     """Names of all registers in operands, special ones included, in the order of the text."""
-    names: list[str] = []
-    _collect(operands, names)
-    return names
+    return [
+        _register_name(one.name)
+        for one in leaves(operands)
+        if isinstance(one, Register) and one.name != SINK
+    ]
 
 
-def _collect(operands: Iterable[Operand], names: list[str]) -> None:
+def leaves(operands: Iterable[Operand]) -> list[Leaf]:
+    """What operands are made of, in the order of the text; the sink `_` is a register."""
+    found: list[Leaf] = []
+    _collect(operands, found)
+    return found
+
+
+def _collect(operands: Iterable[Operand], found: list[Leaf]) -> None:
     for operand in operands:
-        if isinstance(operand, Register):
-            if operand.name != SINK:
-                names.append(_register_name(operand.name))
-        elif not isinstance(operand, Immediate | Symbol):
-            _collect(_parts(operand), names)
+        if isinstance(operand, Leaf):
+            found.append(operand)
+        else:
+            _collect(_parts(operand), found)
 
 
 def _parts(operand: Address | Vector | Group | Pair | Negated) -> tuple[Operand, ...]:
@@ -178,12 +188,12 @@ def is_exit(instruction: Instruction) -> bool:
 
 def ends_block(instruction: Instruction) -> bool:
     """Whether control may go elsewhere than to the next instruction; calls come back."""
-    return instruction.tokens[0] in _ENDS
+    return instruction.tokens[0] in ENDS
 
 
 def falls_through(instruction: Instruction) -> bool:
     """Whether control may go to the next instruction."""
-    return instruction.guard is not None or instruction.tokens[0] not in _ENDS
+    return instruction.guard is not None or instruction.tokens[0] not in ENDS
 
 
 def branch_targets(instruction: Instruction) -> str:

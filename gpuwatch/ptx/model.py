@@ -184,7 +184,8 @@ class Directive(Statement):
 
     name: str
     words: tuple[str, ...] = ()
-    """Names behind it: the labels of `.branchtargets`, the functions of `.calltargets`."""
+    """Names behind it: the labels of `.branchtargets`, the functions of `.calltargets`,
+    the two names of `.alias`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,11 +266,11 @@ class Module:
 
 
 def families(name: str) -> Iterator[tuple[str, int]]:
-    """The ways to read `name` as one of `family<count>`: `x10` is ("x1", 0) or ("x", 10)."""
-    for digits in range(1, min(len(name), _MOST_DIGITS + 1)):
-        family, index = name[:-digits], name[-digits:]
-        if not index.isdecimal():
-            return
+    """The ways to read `name` as one of `family<count>`: `x10` is ("x", 10) or ("x1", 0). The
+    longest number comes first; ptxas knows no other."""
+    stem = len(name.rstrip("0123456789"))
+    for start in range(max(stem, 1, len(name) - _MOST_DIGITS), len(name)):
+        family, index = name[:start], name[start:]
         if index == "0" or index[0] != "0":
             yield family, int(index)
 

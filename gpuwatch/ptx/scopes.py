@@ -38,8 +38,6 @@ class Flat(Code):
     """Types of the declared registers that the code names."""
     variables: list[Variable] = field(default_factory=list)
     """Variables that the body declares, in order, `.param` ones of call sequences included."""
-    prototypes: dict[str, Directive] = field(default_factory=dict)
-    """Label of each `.callprototype`."""
 
 
 def flatten(function: Function) -> Flat:
@@ -115,8 +113,6 @@ class _Flattener:
                 self._scopes.pop()
             case Directive(name="branchtargets"):
                 self._targets[self._label] = tuple(map(self._unique, statement.words))
-            case Directive(name="callprototype"):
-                self.flat.prototypes[self._label] = statement
 
     def _declare(self, declaration: RegisterDeclaration) -> None:
         scope = self._scopes[-1]
@@ -165,10 +161,10 @@ class _Flattener:
                 return self._register(operand)
             case Symbol(name, offset):
                 return Symbol(self._unique(name), offset)
-            case Address(Register() as base, offset):
-                return Address(self._register(base), offset)
-            case Address(Symbol(name, offset), more):
-                return Address(Symbol(self._unique(name), offset), more)
+            case Address(Register() as base):
+                return replace(operand, base=self._register(base))
+            case Address(Symbol(name, offset)):
+                return replace(operand, base=Symbol(self._unique(name), offset))
             case Vector(items, predicate):
                 found = self._register(predicate) if predicate else None
                 return Vector(self._operands(items), found)

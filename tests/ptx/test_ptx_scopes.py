@@ -92,18 +92,27 @@ def test_a_variable_hides_a_register() -> None:
     assert flat.registers == {}
 
 
-def test_branch_lists_and_prototypes() -> None:
+def test_addresses_keep_all_but_their_base() -> None:
+    flat = flat_of(
+        "{\n.reg .b64 a; .global .b32 v;\n"
+        "ld.global.b32 %r1, [a+4].unified;\nld.global.b32 %r1, [v].unified;\n}"
+    )
+    assert [each.operands[1] for each in flat.instructions] == [
+        Address(Register("a@1"), 4, unified=True),
+        Address(Symbol("v@1"), unified=True),
+    ]
+
+
+def test_branch_lists() -> None:
     flat = flat_of(
         """{
         list: .branchtargets a, b;
         brx.idx %r1, list;
         a: b:
-        proto: .callprototype _ (.param .b32 _);
         ret;
         }"""
     )
     assert flat.targets == {"list@1": ("a@1", "b@1")}
-    assert set(flat.prototypes) == {"proto@1"}
     assert basic_blocks(flat)[0].successors == (1,)
 
 
@@ -114,8 +123,13 @@ def test_components() -> None:
     assert isa.written(flat.instructions[0]) == ("v@1",)
 
 
+def test_a_number_is_as_long_as_can_be() -> None:
+    flat = flat_of(".reg .b64 %r1<5>;\n.reg .b32 %r<20>;\nmov.b32 %r12, 3;")
+    assert flat.registers == {"%r12": "b32"}
+
+
 def test_families() -> None:
-    assert list(families("x110")) == [("x11", 0), ("x1", 10), ("x", 110)]
+    assert list(families("x110")) == [("x", 110), ("x1", 10), ("x11", 0)]
     assert list(families("x")) == []
 
 

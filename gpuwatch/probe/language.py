@@ -56,6 +56,9 @@ INTEGER_RANGE: dict[ScalarType, tuple[int, int]] = {
 """Least and greatest initial value; those of f32 are the integers that it holds exactly.
 Unsigned registers take negative values too, down to the signed minimum of their width."""
 
+MAX_REGISTERS = 256
+"""Registers that a program may share between its probes."""
+
 HIST_CAP: dict[Scale, int] = {"log2": 65, "linear": 64}
 """Buckets of a `hist` map that does not say: log2 with these has one for every 64-bit value."""
 
@@ -91,11 +94,18 @@ OPERAND_HELPERS = frozenset({"in1", "in2", "in3", "out", "arrived"})
 """Helpers that read an operand of the probed instruction."""
 ACCESS_HELPERS = frozenset({"addr", "bytes", "sectors", "bank_conflicts"})
 """Helpers that need the probed instruction to access memory."""
+INSTRUCTION_HELPERS = OPERAND_HELPERS | ACCESS_HELPERS
+"""Helpers that speak of the probed instruction."""
 
 BRANCH_HELPERS = frozenset({"taken", "splits"})
 """Helpers that need position "branch"."""
+KERNEL = "kernel"
+"""Position of the kernel's begin and end."""
 BLOCKS, BRANCHES = "basic_block", "branch"
 """Positions that are kinds of places, each with what runs in front of it only."""
+
+SEPARATOR = re.compile(r"(?<!:):(?!:)")
+"""What stands between the opcodes of a position; `::` is part of one, as in `ld.shared::cta`."""
 
 SAVE_WORDS = {word.upper(): word for word in ("addr", "bytes", "out", "in1", "in2", "in3")}
 """Words of the TOML form that stand for something of the probed instruction."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Mapping
 from typing import cast
 
-from gpuwatch.errors import Location
-from gpuwatch.probe.language import LEVELS, REDUCTIONS, TYPES, near
+from gpuwatch.probe.language import LEVELS, MAX_REGISTERS, REDUCTIONS, TYPES, near
 from gpuwatch.probe.model import Action, Field, Map, Probe, ProbeRegister, Program
 from gpuwatch.probe.reading import (
     Given,
@@ -21,17 +17,13 @@ from gpuwatch.probe.reading import (
     word,
 )
 from gpuwatch.probe.toml_body import declare, read_body
-from gpuwatch.probe.toml_places import Places
-
-MAX_REGISTERS = 256
-Table = Mapping[str, object]
+from gpuwatch.probe.toml_places import Places, Table, read_document
 
 _TOP = (
     "regs", "register", "CALLBACK", "callback", "title", "author", "description", "probe", "map",
 )  # fmt: skip
 _PROBE = ("level", "pos", "position", "before", "after", "sample", "sample_unit")
 _MAP = ("level", "type", "size", "cap", "scale", "low", "step", "regs")
-_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 def parse_toml(text: str, source: str) -> Program:
@@ -40,24 +32,7 @@ def parse_toml(text: str, source: str) -> Program:
     `[probe.X]` with both `before` and `after` gives two probes named X, which share registers.
     """
     read_from = SourceText.of(source, text.replace("\r\n", "\n"))  # as TOML values have them
-    return _FileReader(read_from, _document(read_from)).program()
-
-
-def _document(source: SourceText) -> Table:
-    try:
-        return tomllib.loads(source.text)
-    except ValueError as error:
-        message = str(error)
-        match = _PLACE.search(message)
-        at = source.at(len(source.text.rstrip()) if match else 0)
-        if match and match[1]:
-            line, column = int(match[1]), int(match[2])
-            lines = source.text.split("\n")
-            at = Location(source.file, line, column, lines[line - 1])
-        message = _PLACE.sub("", message)
-        raise mistake(f"this is not TOML: {message}", at, "correct the syntax") from error
-    except RecursionError as error:
-        raise mistake("the file is nested too deeply", source.at(0), "nest less") from error
+    return _FileReader(read_from, read_document(read_from)).program()
 
 
 class _FileReader:

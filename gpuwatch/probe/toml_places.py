@@ -1,4 +1,4 @@
-"""Where keys and values stand in a TOML text, which `tomllib` does not tell.
+"""A TOML text, and where its keys and values stand, which `tomllib` does not tell.
 
 The scanner walks a text that `tomllib` has already accepted, so it can be brief.
 """
@@ -6,12 +6,15 @@ The scanner walks a text that `tomllib` has already accepted, so it can be brief
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpuwatch.errors import Location
-from gpuwatch.probe.reading import SourceText
+from gpuwatch.probe.reading import SourceText, mistake
 
 Path = tuple[str, ...]
+Table = Mapping[str, object]
 
 _PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _DOTTED = rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*"
@@ -23,7 +26,26 @@ _STRING = re.compile(
     r'|"(?P<line>(?:[^"\\\n]|\\.)*)"'
     r"|'(?P<quote>[^'\n]*)'"
 )
+_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 _IN_ARRAY = re.compile(_STRING.pattern.replace("?P<", "?P<_") + r"|#[^\n]*|[\[\]{}]|[^\"'#\[\]{}]+")
+
+
+def read_document(source: SourceText) -> Table:
+    """The values of the text; raises UserError with the place of what is no TOML."""
+    try:
+        return tomllib.loads(source.text)
+    except ValueError as error:
+        message = str(error)
+        match = _PLACE.search(message)
+        at = source.at(len(source.text.rstrip()) if match else 0)
+        if match and match[1]:
+            line, column = int(match[1]), int(match[2])
+            lines = source.text.split("\n")
+            at = Location(source.file, line, column, lines[line - 1])
+        message = _PLACE.sub("", message)
+        raise mistake(f"this is not TOML: {message}", at, "correct the syntax") from error
+    except RecursionError as error:
+        raise mistake("the file is nested too deeply", source.at(0), "nest less") from error
 
 
 @dataclass(frozen=True, slots=True)

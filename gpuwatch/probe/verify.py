@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuwatch.errors import Location, UserError
-from gpuwatch.probe.language import TYPE_BYTES
+from gpuwatch.probe.language import MAX_REGISTERS, TYPE_BYTES
 from gpuwatch.probe.model import Program
 from gpuwatch.probe.verify_map import verify_map
 from gpuwatch.probe.verify_probe import ProbeVerifier
 from gpuwatch.probe.walk import saves
-
-MAX_REGISTERS = 256
 
 
 def verify(program: Program) -> None:

@@ -11,10 +11,12 @@ from gpuwatch.probe.language import (
     BRANCH_HELPERS,
     BRANCHES,
     CALLS,
+    INSTRUCTION_HELPERS,
+    KERNEL,
     NAMES,
-    OPERAND_HELPERS,
     PROBE_LEVELS,
     SAMPLE_UNITS,
+    SEPARATOR,
     near,
 )
 from gpuwatch.probe.model import (
@@ -34,6 +36,7 @@ from gpuwatch.probe.model import (
 from gpuwatch.probe.values import BadValueError, check_fits, kind_of
 from gpuwatch.probe.verify_ptx import OwnRegisters, used_words, verify_declarations, verify_ptx
 from gpuwatch.probe.walk import parts
+from gpuwatch.ptx.access import OPCODES
 
 WIDTH: dict[Level, int] = {"thread": 0, "warp": 1, "block": 2, "sm": 3, "kernel": 4, "site": 4,
                            "line": 4}  # fmt: skip
@@ -42,15 +45,8 @@ WIDTH: dict[Level, int] = {"thread": 0, "warp": 1, "block": 2, "sm": 3, "kernel"
 _OPCODES = r"[A-Za-z_]\w*(?:(?:\.|::)\w+)*"
 _LABEL = r"[$%]\w[\w$]*|label:[$%A-Za-z_][\w$]*"
 POSITION = re.compile(
-    rf"kernel|line:[1-9]\d{{0,6}}|{_LABEL}|(?!(?:line|label):){_OPCODES}(?::{_OPCODES})*"
+    rf"{KERNEL}|line:[1-9]\d{{0,6}}|{_LABEL}|(?!(?:line|label):){_OPCODES}(?::{_OPCODES})*"
 )
-_SEPARATOR = re.compile(r"(?<!:):(?!:)")
-"""What stands between opcodes; `::` is part of one, as in `ld.shared::cta`."""
-MEMORY = frozenset({
-    "ld", "ldu", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "prefetch", "prefetchu",
-    "wmma", "mbarrier", "multimem",
-})  # fmt: skip
-"""Opcodes some of whose forms access memory; which of them do is known at the instruction."""
 MAX_SAMPLE = 1 << 20
 
 
@@ -197,9 +193,9 @@ class ProbeVerifier:
                 hint=f'put the probe at pos="{BRANCHES}"',
                 at=at,
             )
-        if helper not in OPERAND_HELPERS | ACCESS_HELPERS or position.startswith("line:"):
+        if helper not in INSTRUCTION_HELPERS or position.startswith("line:"):
             return
-        if position in ("kernel", BLOCKS) or re.fullmatch(_LABEL, position):
+        if position in (KERNEL, BLOCKS) or re.fullmatch(_LABEL, position):
             raise UserError(
                 f"{helper} needs an instruction, at {position} there is none",
                 hint='put the probe at instructions: pos="ld.global:st.global"',
@@ -209,11 +205,11 @@ class ProbeVerifier:
             raise UserError(
                 "out is not written yet before the instruction", hint="drop before=True", at=at
             )
-        opcodes = _SEPARATOR.split(position)
-        strangers = [one for one in opcodes if one.split(".")[0] not in MEMORY]
+        opcodes = SEPARATOR.split(position)
+        strangers = [one for one in opcodes if one.split(".")[0] not in OPCODES]
         if helper in ACCESS_HELPERS and strangers:
             raise UserError(
                 f"{helper} needs an access to memory, {strangers[0]} makes none",
-                hint=f"put the probe at some of {', '.join(sorted(MEMORY))}",
+                hint=f"put the probe at some of {', '.join(sorted(OPCODES))}",
                 at=at,
             )

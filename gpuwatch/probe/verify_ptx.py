@@ -8,17 +8,8 @@ from collections.abc import Iterable, Iterator
 from gpuwatch.errors import Location, UserError
 from gpuwatch.probe.language import SAVE_WORDS, SPECIAL_REGISTER, near
 from gpuwatch.probe.model import Ptx, ScalarType
-from gpuwatch.ptx.model import (
-    Address,
-    Group,
-    Instruction,
-    Negated,
-    Operand,
-    Pair,
-    Register,
-    Symbol,
-    Vector,
-)
+from gpuwatch.ptx import isa
+from gpuwatch.ptx.model import Instruction, Operand, Register, Symbol, families
 
 COMPUTING = frozenset({
     "mov", "cvt", "add", "sub", "mul", "mad", "mul24", "mad24", "sad", "div", "rem", "abs", "neg",
@@ -42,9 +33,6 @@ REASONS = {
 }
 """Why the opcodes that people try are refused."""
 
-SINK = "_"
-"""A destination that drops what is written to it."""
-
 CONSTANTS = frozenset({"WARP_SZ"})
 
 SYNC = frozenset({"match", "vote", "shfl", "redux", "elect"})
@@ -65,7 +53,6 @@ f64 are saved as they are."""
 MAX_COUNT = 1 << 10
 """Registers that one declaration may make."""
 
-_NUMBERED = re.compile(r"(.*?)(0|[1-9]\d{0,5})$")
 _NAME = re.compile(r"%[A-Za-z_$][\w$]*", re.ASCII)
 
 
@@ -85,24 +72,20 @@ class OwnRegisters:
     def clashes(self, name: str, count: int) -> bool:
         """Whether a declaration makes a register that another one makes too."""
         if not count:
-            numbered = _NUMBERED.match(name)
-            return name in self._shared or (
-                numbered is not None and int(numbered[2]) < self._counted.get(numbered[1], 0)
-            )
-        return any(f"{name}{number}" in self._shared for number in range(count))
+            return name in self._shared or self._is_numbered(name)
+        return any(f"{name}{number}" in self._shared for number in range(min(count, MAX_COUNT)))
 
     def holds(self, name: str) -> bool:
-        if name in self._plain:
-            return True
-        numbered = _NUMBERED.match(name)
-        return numbered is not None and int(numbered[2]) < self._counted.get(numbered[1], 0)
+        return name in self._plain or self._is_numbered(name)
+
+    def _is_numbered(self, name: str) -> bool:
+        return any(index < self._counted.get(family, 0) for family, index in families(name))
 
     def advice(self, name: str) -> str:
         """What to do about a register that is none of these."""
-        numbered = _NUMBERED.match(name)
-        if numbered and numbered[1] in self._counted:
-            count = self._counted[numbered[1]]
-            return f"{numbered[1]}<{count}> declares {numbered[1]}0 to {numbered[1]}{count - 1}"
+        for family, _ in families(name):
+            if count := self._counted.get(family):
+                return f"{family}<{count}> declares {family}0 to {family}{count - 1}"
         if name.startswith("%NR"):
             return "raise regs, the number of %NR registers, at the top of the file"
         if name.startswith("%"):
@@ -117,9 +100,9 @@ def verify_ptx(ptx: Ptx, own: OwnRegisters) -> None:
     for instruction, at in _placed(ptx):
         _verify_opcode(instruction, at)
         _verify_mask(instruction, lanes_here, at)
-        targets = list(_registers(instruction.operands[:1]))
+        targets = _registers(instruction.operands[:1])
         for name in targets:
-            if name != SINK and not own.holds(name):
+            if name != isa.SINK and not own.holds(name):
                 raise UserError(
                     f"a probe cannot write {name}, which is not its own",
                     hint=own.advice(name),
@@ -149,6 +132,11 @@ def verify_declarations(ptx: Ptx, own: OwnRegisters) -> None:
             (type_ in DECLARED, f"has type .{type_}", f"use one of {', '.join(DECLARED)}"),
             (_NAME.fullmatch(name), "has no name of a register", f"write %{name.lstrip('%')}"),
             (not _is_special(name), "is a register of the GPU", "rename it"),
+            (
+                not count or not name[-1].isdigit(),
+                "ends in a digit and its registers in another",
+                f"write {name}_<{count}>: ptxas takes all digits for the number",
+            ),
             (count <= MAX_COUNT, f"makes {count} registers", f"declare at most {MAX_COUNT}"),
             (not own.clashes(name, count), "is declared already", "rename it"),
         )
@@ -164,9 +152,13 @@ def _is_special(name: str) -> bool:
 def used_words(ptx: Ptx) -> Iterator[tuple[str, Location | None]]:
     """Each ADDR, BYTES, OUT, IN1.. as the helper that it stands for, and where it stands."""
     for instruction, at in _placed(ptx):
-        for symbol in _symbols(instruction.operands):
-            if symbol in SAVE_WORDS:
-                yield SAVE_WORDS[symbol], at
+        for word in words(instruction.operands):
+            yield word, at
+
+
+def words(operands: Iterable[Operand]) -> list[str]:
+    """The helpers that operands name: "addr" for ADDR."""
+    return [SAVE_WORDS[name] for name in _symbols(operands) if name in SAVE_WORDS]
 
 
 def _placed(ptx: Ptx) -> Iterator[tuple[Instruction, Location | None]]:
@@ -178,7 +170,7 @@ def _verify_mask(instruction: Instruction, lanes_here: set[str], at: Location | 
     """A meeting of lanes names those that are here: what `activemask` gave, with no guard."""
     targets = set(_registers(instruction.operands[:1]))
     if instruction.opcode in SYNC:
-        mask = list(_registers(instruction.operands[-1:]))
+        mask = _registers(instruction.operands[-1:])
         meets = "sync" in instruction.tokens and not instruction.guard
         if not meets or len(mask) != 1 or mask[0] not in lanes_here:
             raise UserError(
@@ -193,10 +185,10 @@ def _verify_mask(instruction: Instruction, lanes_here: set[str], at: Location | 
 
 
 def _verify_opcode(instruction: Instruction, at: Location | None) -> None:
-    opcode = instruction.opcode
-    if opcode in COMPUTING and "cc" not in instruction.tokens:
+    opcode, carries = instruction.opcode, isa.writes_carry(instruction)
+    if opcode in COMPUTING and not carries:
         return
-    reason = REASONS["addc"] if "cc" in instruction.tokens else REASONS.get(opcode)
+    reason = REASONS["addc"] if carries else REASONS.get(opcode)
     raise UserError(
         f"a probe cannot run {'.'.join(instruction.tokens)}",
         hint=reason or "a probe computes in registers; " + near(opcode, COMPUTING),
@@ -204,24 +196,9 @@ def _verify_opcode(instruction: Instruction, at: Location | None) -> None:
     )
 
 
-def _leaves(operands: Iterable[Operand]) -> Iterator[Operand]:
-    for operand in operands:
-        match operand:
-            case Vector(items) | Group(items):
-                yield from _leaves(items)
-            case Pair(first, second):
-                yield from (first, second)
-            case Negated(register):
-                yield register
-            case Address(base):
-                yield base
-            case _:
-                yield operand
+def _registers(operands: Iterable[Operand]) -> list[str]:
+    return [leaf.name for leaf in isa.leaves(operands) if isinstance(leaf, Register)]
 
 
-def _registers(operands: Iterable[Operand]) -> Iterator[str]:
-    return (leaf.name for leaf in _leaves(operands) if isinstance(leaf, Register))
-
-
-def _symbols(operands: Iterable[Operand]) -> Iterator[str]:
-    return (leaf.name for leaf in _leaves(operands) if isinstance(leaf, Symbol))
+def _symbols(operands: Iterable[Operand]) -> list[str]:
+    return [leaf.name for leaf in isa.leaves(operands) if isinstance(leaf, Symbol)]

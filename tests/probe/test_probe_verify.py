@@ -28,6 +28,7 @@ ALLOWED = [
     "setp.eq.u32 %p|%q, %t0, 0;",
     "mov.b64 {%t0, %t1}, %NR0;",
     "mov.b64 {_, %t1}, %NR0;",
+    ".reg .b64 %s1_<5>; mov.u64 %s1_2, 3;",
     "activemask.b32 %t0;",
     "activemask.b32 %t1; match.any.sync.b64 %t0, %NR0, %t1;",
     "activemask.b32 %t1; shfl.sync.up.b32 %t0|%p, %t0, 1, 0, %t1;",
@@ -65,6 +66,7 @@ REFUSED = [
     ("@%p7 mov.u32 %t0, 1;", "declare"),
     ("setp.eq.u32 %p|%z, %t0, 0;", "declare"),
     ("mov.b64 {%t0, %r5}, %NR0;", "declare"),
+    ("mov.b64 {%t0, %t1}|%z, %NR0;", "declare"),
     ("mov.u32 %tid.x, 1;", "declare"),
     ("mov.u64 %NR0, counter;", "known words"),
     ("mov.u32 1, %t0;", "first"),
@@ -246,7 +248,9 @@ DECLARATIONS = [
     (".reg .b32 %t1;", "declared already"),
     (".reg .b64 %NR0;", "declared already"),
     (".reg .b64 %NR<2>;", "declared already"),
+    (".reg .b64 %s1<5>;", "ends in a digit"),
     (".reg .b32 %many<5000>;", "makes 5000"),
+    (".reg .b32 %many<999999999>;", "makes 999999999"),
 ]
 
 

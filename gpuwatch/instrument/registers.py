@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwatch.ptx.model import RegisterDeclaration, Scope, Statement
+from gpuwatch.ptx.model import RegisterDeclaration, Scope, Statement, families
 
 
 class Declared:
@@ -32,16 +32,11 @@ class Declared:
         return type_
 
     def _find(self, name: str) -> str:
-        stem = len(name.rstrip("0123456789"))
         for scope in reversed(self._scopes):
             if name in scope and not scope[name][1]:
                 return scope[name][0]
-            for length in range(stem, len(name)):
-                type_, count = scope.get(name[:length], ("", 0))
-                if count and _is_number(name[length:], count):
+            for family, index in families(name):
+                type_, count = scope.get(family, ("", 0))
+                if index < count:
                     return type_
         return ""
-
-
-def _is_number(digits: str, count: int) -> bool:
-    return (digits == "0" or digits[0] != "0") and int(digits) < count

@@ -30,6 +30,16 @@ class Sums:
         return [(f"{self.stem}_{place}", type_) for place, type_ in enumerate(self.types)]
 
 
+@dataclass(frozen=True, slots=True)
+class OwnRegister:
+    """A `.reg` declaration of a probe's PTX text: its woven name and its type; how many registers
+    it makes, 0 for a plain name."""
+
+    text: str
+    type: str
+    count: int
+
+
 @dataclass(slots=True)
 class Shared:
     """What all places of one weaving have in common."""
@@ -44,12 +54,8 @@ class Shared:
     """Each map's number and itself, by name."""
     saved_once: frozenset[str] = frozenset()
     """Maps of which each slot is saved to at most once, by one thread."""
-    own: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Woven name of each register that a probe's PTX text declares, by probe and name."""
-    counted: dict[tuple[str, str], int] = field(default_factory=dict)
-    """How many registers such a declaration makes; 0 for a plain name."""
-    own_types: dict[tuple[str, str], str] = field(default_factory=dict)
-    """The type that such a declaration names."""
+    own: dict[tuple[str, str], OwnRegister] = field(default_factory=dict)
+    """What probes' PTX texts declare, by probe and name."""
     known: Mapping[str, str] = field(default_factory=dict)
     """Special registers that the launch is known to hold one value in."""
     has_redux: bool = False

@@ -7,15 +7,14 @@ import re
 from gpuwatch.instrument import helpers
 from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.names import IDENTIFIER
-from gpuwatch.instrument.scene import Scene, Shared
+from gpuwatch.instrument.scene import OwnRegister, Scene, Shared
 from gpuwatch.instrument.values import Value, convert
 from gpuwatch.probe.language import SAVE_WORDS
 from gpuwatch.probe.model import Probe, Ptx
 from gpuwatch.probe.verify_ptx import DECLARED
-from gpuwatch.ptx.model import Instruction
+from gpuwatch.ptx.model import Instruction, families
 from gpuwatch.ptx.types import TYPE_BITS
 
-_NUMBERED = re.compile(r"(.*?)(\d+)$")
 _WIDENED = {"b16": "cvt.u32.u16", "u16": "cvt.u32.u16", "s16": "cvt.s32.s16", "f64": "mov.b64"}
 """How a register of a type that the language does not have is read into one that it has."""
 
@@ -27,9 +26,7 @@ def declare(shared: Shared, probe: Probe) -> list[str]:
         if isinstance(action, Ptx):
             for type_, name, count in action.declarations:
                 renamed = own_name(shared, probe, name)
-                shared.own[probe.name, name] = renamed
-                shared.counted[probe.name, name] = count
-                shared.own_types[probe.name, name] = type_
+                shared.own[probe.name, name] = OwnRegister(renamed, type_, count)
                 lines.append(f"\t.reg .{type_} \t{renamed}{f'<{count}>' if count else ''};")
     return lines
 
@@ -97,11 +94,11 @@ def _operand(code: Code, scene: Scene, instruction: Instruction, word: str) -> s
 
 def _own(scene: Scene, name: str) -> tuple[str, str] | None:
     """Woven name and declared type of a register that the probe's text declares."""
-    shared, probe = scene.shared, scene.probe.name
-    if (probe, name) in shared.own:
-        return shared.own[probe, name], shared.own_types[probe, name]
-    numbered = _NUMBERED.match(name)
-    if numbered and shared.counted.get((probe, numbered[1])):
-        family = probe, numbered[1]
-        return shared.own[family] + numbered[2], shared.own_types[family]
+    own, probe = scene.shared.own, scene.probe.name
+    if found := own.get((probe, name)):
+        return found.text, found.type
+    for family, index in families(name):
+        found = own.get((probe, family))
+        if found and index < found.count:
+            return f"{found.text}{index}", found.type
     return None

@@ -38,8 +38,8 @@ def _named(module: Module, function: Function) -> Iterator[str]:
     """Names that may be functions' in a body."""
     by_pointer = False
     for one in function.body or ():
-        if isinstance(one, Directive) and one.name.endswith("calltargets"):
-            yield from _NAME.findall(module.text, one.start, one.end)
+        if isinstance(one, Directive) and one.name == "calltargets":
+            yield from one.words
         if not isinstance(one, Instruction):
             continue
         if one.opcode == "mov":
@@ -59,7 +59,7 @@ def _aliases(module: Module) -> dict[str, str]:
     """What each `.alias name, function;` stands for."""
     found = {}
     for one in module.statements:
-        if isinstance(one, Directive) and one.name.endswith("alias"):
-            names = _NAME.findall(module.text, one.start, one.end)
-            found[names[-2]] = names[-1]
+        match one:
+            case Directive(name="alias", words=(name, function)):
+                found[name] = function
     return found

@@ -66,6 +66,16 @@ POINTER = module(
     ".func (.param .b32 r) double(.param .b64 p);\n.func (.param .b32 r) other(.param .b64 p);\n"
     ".global .align 8 .u64 table[2] = {double, other};\n",
 )
+ALIASED = module(
+    ".func (.param .b32 result) twice(.param .b64 place);\n" + double() + double("other")
+    + ".alias twice, double /* not other */;\n",
+    call("twice"),
+)  # fmt: skip
+LISTED = module(
+    double() + double("other"),
+    "\tmov.u64 %f2, double;\n"
+    "\tlist: .calltargets double /* not other */;\n" + call("%f2", ", list"),
+)
 UNUSED = module(double() + double("unused"), call())
 EXITING = module(double(more=GUARDED_EXIT), call())
 TIMED = """\
@@ -117,6 +127,11 @@ def functions(found: Woven) -> list[str]:
 
 
 LOADS = recording("ld.global", {"addr": ("u64", "gl.addr"), "size": ("u32", "gl.bytes")})
+
+
+@pytest.mark.parametrize("text", [ALIASED, LISTED], ids=["alias", "calltargets"])
+def test_comments_name_no_functions(text: str) -> None:
+    assert functions(woven(text, LOADS)) == ["double"]
 
 
 @pytest.mark.parametrize(

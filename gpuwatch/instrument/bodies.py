@@ -18,6 +18,7 @@ from gpuwatch.instrument.source_lines import SourceLines
 from gpuwatch.instrument.subject_reader import SubjectReader
 from gpuwatch.probe.language import BLOCKS
 from gpuwatch.probe.model import Probe
+from gpuwatch.ptx import isa
 from gpuwatch.ptx.classes import block_mixes
 from gpuwatch.ptx.model import (
     Directive,
@@ -38,11 +39,10 @@ ENTRY_EXITS = frozenset({"ret", "exit"})
 """Opcodes at which threads end in a kernel."""
 FUNCTION_EXITS = frozenset({"exit"})
 """Opcodes at which they end in a function that it calls."""
-_PARTING = frozenset({"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier"})
+_PARTING = isa.ENDS | {"call", "bar", "barrier"}
 """Opcodes behind which other lanes may run together than in front."""
 _FLUSH = "\0flush\0"
 """Stands for the code that adds up what was kept in registers."""
-_ENDS = frozenset({"ret", "exit", "bra", "trap", "brx"})
 
 
 class Body:
@@ -243,7 +243,7 @@ def _falls_through(body: Sequence[Statement]) -> bool:
         if isinstance(statement, Label):
             return True
         if isinstance(statement, Instruction):
-            return statement.opcode not in _ENDS or statement.guard is not None
+            return isa.falls_through(statement)
     return True
 
 

@@ -55,9 +55,8 @@ def _finish(code: Code, scene: Scene, rest: Sequence[Action], fields: list[str])
 
 def _unless_complete(code: Code, end: str, shared: Shared, departed: int) -> None:
     """Branch to `end`, but for the lowest lane of the group that completes its warp."""
-    active, leads = indices.active(code), indices.leads(code)
-    code.emit(f"@!{leads} bra \t{end}")
-    leaving = code.compute("u32", "popc.b32", active)
+    code.emit(f"@!{indices.leads(code)} bra \t{end}")
+    leaving = indices.active_count(code)
     lanes, warp = indices.lanes(code), indices.warp(code)
     whole = code.compute("pred", "setp.eq.u32", leaving, lanes)
     complete = code.names.label()

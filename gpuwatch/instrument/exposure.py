@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from gpuwatch.instrument.positions import KERNEL, NOT_PASSED
-from gpuwatch.probe.language import SAVE_WORDS, SPECIAL_REGISTER
+from gpuwatch.probe.language import KERNEL, SEPARATOR, SPECIAL_REGISTER
 from gpuwatch.probe.model import (
     Action,
     Assign,
@@ -21,17 +20,9 @@ from gpuwatch.probe.model import (
     Save,
     Unary,
 )
-from gpuwatch.ptx.model import (
-    Address,
-    Group,
-    Instruction,
-    Negated,
-    Operand,
-    Pair,
-    Register,
-    Symbol,
-    Vector,
-)
+from gpuwatch.probe.verify_ptx import words
+from gpuwatch.ptx import isa
+from gpuwatch.ptx.model import Instruction
 
 _CLOCKS = frozenset({"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo"})
 
@@ -123,7 +114,7 @@ def leading_clock(body: tuple[Action, ...]) -> tuple[tuple[Action, ...], tuple[A
         case (Assign(_, Helper("clock" | "time")), *_):
             return body[:1], body[1:]
         case (Ptx(_, (first, *_)) as run, *_) if first.guard is None and _CLOCKS.intersection(
-            registers(first.operands[1:])
+            isa.registers_of(first.operands[1:])
         ):
             head = replace(
                 run, text=run.text[: first.end], instructions=(first,), places=run.places[:1]
@@ -200,9 +191,9 @@ class _Walk:
 
     def _instruction(self, instruction: Instruction) -> None:
         """Probe texts only compute: an instruction writes its first operand and reads the rest."""
-        self._read(registers(instruction.operands[1:]))
+        self._read(isa.registers_of(instruction.operands[1:]))
         self.helpers.update(words(instruction.operands))
-        targets = registers(instruction.operands[:1])
+        targets = isa.registers_of(instruction.operands[:1])
         if instruction.guard is None:
             self.written.update(targets)
         else:
@@ -229,26 +220,4 @@ class _Walk:
 
 def _parts_lanes(position: str) -> bool:
     """Whether the lanes behind an instruction of the position may be others than in front."""
-    return any(one.split(".")[0] in NOT_PASSED for one in position.split(":"))
-
-
-def registers(operands: Iterable[Operand]) -> Iterator[str]:
-    """Names of all registers in operands."""
-    for operand in operands:
-        match operand:
-            case Register(name) | Negated(Register(name)) | Address(Register(name)):
-                yield name
-            case Vector(items) | Group(items):
-                yield from registers(items)
-            case Pair(first, second):
-                yield from (first.name, second.name)
-
-
-def words(operands: Iterable[Operand]) -> Iterator[str]:
-    """Helpers that a PTX text names in operands: "addr" for ADDR."""
-    for operand in operands:
-        match operand:
-            case Symbol(name) | Address(Symbol(name)) if name in SAVE_WORDS:
-                yield SAVE_WORDS[name]
-            case Vector(items) | Group(items):
-                yield from words(items)
+    return any(one.split(".")[0] in isa.ENDS for one in SEPARATOR.split(position))

@@ -7,7 +7,7 @@ run there if what it computes is its own affair, or that of its other half at th
 from __future__ import annotations
 
 from gpuwatch.instrument.exposure import flow, groups
-from gpuwatch.instrument.positions import KERNEL
+from gpuwatch.probe.language import KERNEL
 from gpuwatch.probe.model import Probe, Program
 
 

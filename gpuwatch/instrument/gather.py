@@ -2,10 +2,10 @@
 where the thread ends, and not at each save.
 
 Each lane adds to registers of its own, a set for each slot that it may save to: 32 bits wide for
-what is small at each save (numbers of lanes, bytes of one access), so that 2^26 saves of one lane
-to one slot fit surely, else 64. As a lane ends, the sums of all that end with it are added up and
-one of them adds them to the map. Only so many registers are given away, to the saves in the
-deepest loops; the others save at once.
+what is below 2^6 at each save (numbers of lanes, bytes of one access), so that 2^26 saves of one
+lane to one slot fit surely, else 64. As a lane ends, the sums of all that end with it are added
+up and one of them adds them to the map. Only so many registers are given away, to the saves in
+the deepest loops; the others save at once.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from gpuwatch.instrument import indices, saves, slots
 from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.layout import COUNT_BYTES, FIELD_BYTES, field_offsets
-from gpuwatch.instrument.positions import KERNEL, Found
+from gpuwatch.instrument.positions import Found
 from gpuwatch.instrument.scene import Scene, Shared, Sums
 from gpuwatch.instrument.values import Value, convert
+from gpuwatch.probe.language import KERNEL
 from gpuwatch.probe.model import (
     Binary,
     Constant,
@@ -27,18 +28,17 @@ from gpuwatch.probe.model import (
     Helper,
     Map,
     Probe,
-    Program,
     Unary,
 )
 from gpuwatch.probe.values import TESTS
 from gpuwatch.probe.walk import saves as saves_of
 from gpuwatch.ptx.loops import loop_depths
-from gpuwatch.ptx.model import Statement
+from gpuwatch.ptx.model import Instruction, Statement
 
 MOST_WORDS = 12
 """Registers of 32 bits for sums: with more, kernels that fill an SM would lose residents."""
 _SMALL = frozenset({"leads", "taken", "splits", "sectors", "bank_conflicts", "active", "bytes"})
-"""Helpers whose values are below 2^10."""
+"""Helpers whose values are below 2^6, but for the bytes of a bulk copy."""
 _SMALL_CONSTANT = 32
 _HALF = 0xFFFF
 
@@ -48,6 +48,8 @@ class Gathering:
     """What is gathered in one kernel. `chosen` are places: number of the probe, statement."""
 
     shared: Shared
+    bulk: frozenset[int] = frozenset()
+    """Probes, by number, that run at bulk copies among others."""
     chosen: frozenset[tuple[int, int]] = frozenset()
     sums: dict[tuple[object, ...], Sums] = field(default_factory=dict)
     words: int = 0
@@ -57,12 +59,13 @@ class Gathering:
         """Chooses the slots whose saves are gathered as registers allow: those that are saved to
         in the deepest loops first, then those at most places. One that is saved to at a single
         place outside of loops has no use for it."""
-        program = shared.program
+        bulk = frozenset(number for number, one in found.items() if _copies_in_bulk(body, one))
+        gathering = Gathering(shared, bulk)
         depths = loop_depths(body)
         places: dict[tuple[object, ...], list[tuple[int, int]]] = defaultdict(list)
         deepest: dict[tuple[object, ...], int] = defaultdict(int)
         for number, one in found.items():
-            for name in gathered_maps(shared, program.probes[number]):
+            for name in gathered_maps(shared, shared.program.probes[number]):
                 map_ = shared.maps[name][1]
                 for place in one.places:
                     if place.index < len(body):
@@ -72,11 +75,12 @@ class Gathering:
         chosen: set[tuple[int, int]] = set()
         left = MOST_WORDS
         for key in sorted(places, key=lambda key: (-deepest[key], -len(places[key]))):
-            words = _words(shared, program, key)
+            words = gathering._words(key)
             if words <= left and (deepest[key] or len(places[key]) > 1):
                 left -= words
                 chosen.update(places[key])
-        return Gathering(shared, frozenset(chosen))
+        gathering.chosen = frozenset(chosen)
+        return gathering
 
     def at(self, number: int, index: int, site: str, line_slot: str) -> dict[str, Sums]:
         """The sums, by map, for a probe at a statement; fewer where registers run out."""
@@ -95,7 +99,7 @@ class Gathering:
         slot = {"site": site, "line": line_slot}.get(map_.level, "")
         key = (number, name, slot)
         if key not in self.sums:
-            types = types_of(probe, map_)
+            types = types_of(probe, map_, bulk=number in self.bulk)
             words = sum(2 if one == "u64" else 1 for one in types)
             if self.words + words > MOST_WORDS:
                 return None
@@ -103,6 +107,13 @@ class Gathering:
             stem = f"{self.shared.names.registers}g{len(self.sums)}"
             self.sums[key] = Sums(stem, probe, place, map_, types, slot)
         return self.sums[key]
+
+    def _words(self, key: tuple[object, ...]) -> int:
+        number, name, _ = key
+        assert isinstance(number, int) and isinstance(name, str)
+        probe, map_ = self.shared.program.probes[number], self.shared.maps[name][1]
+        types = types_of(probe, map_, bulk=number in self.bulk)
+        return sum(2 if one == "u64" else 1 for one in types)
 
     def declarations(self) -> list[str]:
         return [
@@ -151,22 +162,22 @@ def gathered_maps(shared: Shared, probe: Probe) -> Iterator[str]:
             yield name
 
 
-def types_of(probe: Probe, map_: Map) -> tuple[str, ...]:
-    """u32 or u64 for the sum of each field."""
+def types_of(probe: Probe, map_: Map, *, bulk: bool) -> tuple[str, ...]:
+    """u32 or u64 for the sum of each field; `bulk` says that the probe runs at bulk copies."""
     wide = [False] * len(map_.fields)
     for save in saves_of(probe.body):
         if save.map == map_.name:
-            wide = [w or not is_small(v) for w, v in zip(wide, save.values, strict=True)]
+            wide = [w or not is_small(v, bulk) for w, v in zip(wide, save.values, strict=True)]
     return tuple("u64" if each else "u32" for each in wide)
 
 
-def is_small(value: Expression) -> bool:
-    """Whether a value surely lies from 0 to 2^10."""
+def is_small(value: Expression, bulk: bool) -> bool:
+    """Whether a value is surely below 2^6 and not negative."""
     match value:
         case Constant(number):
             return isinstance(number, int) and 0 <= number <= _SMALL_CONSTANT
         case Helper(name):
-            return name in _SMALL
+            return name in _SMALL and not (bulk and name == "bytes")
         case Binary(op):
             return op in TESTS
         case Unary(op):
@@ -185,12 +196,13 @@ def accumulate(code: Code, sums: Sums, values: Sequence[Value]) -> None:
 
 def saves_together(scene: Scene, map_: Map, values: Sequence[Expression]) -> bool:
     """Whether one lane can save for all that came with it."""
+    bulk = scene.subject is None or scene.subject.bytes is None
     return (
         scene.probe.level == "thread"
         and map_.level not in ("thread", "sm")
         and map_.type == "reduce"
         and map_.adds_up
-        and all(map(is_small, values))
+        and all(is_small(value, bulk) for value in values)
         and scene.shared.has_redux
     )
 
@@ -205,10 +217,9 @@ def save_together(
 
 def _total(code: Code, value: Value) -> str:
     """u64: sum of a small value over the lanes that are here."""
-    mask = indices.active(code)
     if value.constant is not None:
-        lanes = code.once("lanes here", "u32", "popc.b32", mask)
-        return code.compute("u64", "mul.wide.u32", lanes, value.text)
+        return code.compute("u64", "mul.wide.u32", indices.active_count(code), value.text)
+    mask = indices.active(code)
     if value.type == "pred":
         ballot = code.compute("u32", "vote.sync.ballot.b32", value.text, mask)
         total = code.compute("u32", "popc.b32", ballot)
@@ -217,18 +228,17 @@ def _total(code: Code, value: Value) -> str:
     return code.compute("u64", "cvt.u64.u32", total)
 
 
+def _copies_in_bulk(body: Sequence[Statement], found: Found) -> bool:
+    """Whether a bulk copy, whose bytes are an operand, is among the places."""
+    at = [body[place.index] for place in found.places if place.index < len(body)]
+    return any(isinstance(one, Instruction) and "bulk" in one.tokens for one in at)
+
+
 def _estimate(number: int, map_: Map, statement: Statement, index: int) -> tuple[object, ...]:
     """Key of the slot that a place saves to, as far as it can be told before lines are known."""
     line = getattr(statement, "file", 0), getattr(statement, "line", 0)
     slot = {"site": index, "line": line if line[1] else index}.get(map_.level, 0)
     return number, map_.name, slot
-
-
-def _words(shared: Shared, program: Program, key: tuple[object, ...]) -> int:
-    number, name, _ = key
-    assert isinstance(number, int) and isinstance(name, str)
-    types = types_of(program.probes[number], shared.maps[name][1])
-    return sum(2 if one == "u64" else 1 for one in types)
 
 
 def _own(code: Code, name: str, type_: str) -> _Term:

@@ -40,7 +40,7 @@ def active(code: Code) -> Value:
     It has to be asked for first where no lane has branched off yet; later calls give the same.
     """
     if ACTIVE not in code.memo:
-        code.memo[ACTIVE] = code.compute("u32", "popc.b32", indices.active(code))
+        code.memo[ACTIVE] = indices.active_count(code)
     return Value(code.memo[ACTIVE], "u32")
 
 
@@ -122,7 +122,7 @@ COMPUTED: dict[str, Callable[[Code, Scene], Value]] = {
 }
 
 
-OF_LANES: dict[str, Callable[[Code, Scene], Value]] = {
+ASKED_FIRST: dict[str, Callable[[Code, Scene], Value]] = {
     name: COMPUTED[name] for name in ("active", "leads", "splits")
 }
 """Helpers about the lanes that came to a place, to be asked for before any branches off."""

@@ -51,14 +51,22 @@ def block(code: Code) -> str:
     return code.once("block", "u64", "mad.wide.u32", rows, special(code, "%nctaid.x"), column)
 
 
+def warps(code: Code) -> str:
+    """u32: warps per block."""
+    padded = code.once("padded threads", "u32", "add.u32", threads(code), "31")
+    return code.once("warps", "u32", "shr.u32", padded, "5")
+
+
+def warp_in_block(code: Code) -> str:
+    """u32: index of the warp in its block."""
+    return code.once("warp in block", "u32", "shr.u32", thread(code), "5")
+
+
 def warp(code: Code) -> str:
     """u64: global, persistent warp ID: block * ceil(threads / 32) + thread / 32."""
     if "warp" not in code.memo:
-        padded = code.compute("u32", "add.u32", threads(code), "31")
-        per_block = code.compute("u32", "shr.u32", padded, "5")
-        wide = code.compute("u64", "cvt.u64.u32", per_block)
-        within = code.compute("u32", "shr.u32", thread(code), "5")
-        offset = code.compute("u64", "cvt.u64.u32", within)
+        wide = code.compute("u64", "cvt.u64.u32", warps(code))
+        offset = code.compute("u64", "cvt.u64.u32", warp_in_block(code))
         code.memo["warp"] = code.compute("u64", "mad.lo.u64", block(code), wide, offset)
     return code.memo["warp"]
 
@@ -86,6 +94,11 @@ def lanes(code: Code) -> str:
 def active(code: Code) -> str:
     """u32: mask of the lanes that run this code together."""
     return code.once("active lanes", "u32", "activemask.b32")
+
+
+def active_count(code: Code) -> str:
+    """u32: how many lanes run this code together."""
+    return code.once("lanes here", "u32", "popc.b32", active(code))
 
 
 def leads(code: Code) -> str:

@@ -9,9 +9,10 @@ from gpuwatch.errors import UserError
 from gpuwatch.instrument import positions
 from gpuwatch.instrument.functions import movable
 from gpuwatch.instrument.model import LeftOut
-from gpuwatch.instrument.positions import KERNEL, Found
+from gpuwatch.instrument.positions import Found
 from gpuwatch.instrument.source_lines import main_file
 from gpuwatch.instrument.unmatched import unmatched
+from gpuwatch.probe.language import KERNEL
 from gpuwatch.probe.model import Program
 from gpuwatch.ptx.model import Function
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gpuwatch.instrument.bodies import ENTRY_EXITS, FUNCTION_EXITS, leaving
 from gpuwatch.instrument.exposure import kept_by_lane, set_in_some_lanes
 from gpuwatch.instrument.matching import Matched
-from gpuwatch.instrument.positions import KERNEL
+from gpuwatch.probe.language import KERNEL
 from gpuwatch.probe.model import Program
 from gpuwatch.ptx.model import Function, Instruction
 

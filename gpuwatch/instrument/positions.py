@@ -17,26 +17,18 @@ or an exit.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gpuwatch.instrument.source_lines import SourceLines
-from gpuwatch.probe.language import BLOCKS, BRANCHES
+from gpuwatch.probe.language import BLOCKS, BRANCHES, SEPARATOR
 from gpuwatch.ptx import isa, loops
+from gpuwatch.ptx.access import PLAIN, SPACES
 from gpuwatch.ptx.model import Directive, Function, Instruction, Label, Loc, Statement
 
-KERNEL = "kernel"
-SEPARATOR = re.compile(r"(?<!:):(?!:)")
-"""What stands between the opcodes of a position."""
 _BOOKKEEPING = frozenset({"commit_group", "wait_group", "wait_all", "mbarrier"})
-_SPACES = frozenset({"global", "shared", "local", "const", "param"})
-_WITH_SPACE = frozenset({"ld", "ldu", "st", "atom", "red"})
-"""Opcodes that access any state space where they name none."""
 _LABEL = "label:"
 _LINE = "line:"
-NOT_PASSED = frozenset({"bra", "brx", "ret", "exit", "trap"})
-"""Opcodes behind which other lanes come than those for which the guard holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +108,13 @@ class Matches(dict[tuple[str, ...], bool]):
             and any(
                 _matches(wanted, (tokens[0], space, *tokens[1:]))
                 for wanted in self._wanted
-                for space in _SPACES.intersection(wanted)
+                for space in SPACES.intersection(wanted)
             )
         )
 
 
 def _is_generic(tokens: tuple[str, ...]) -> bool:
-    return tokens[0] in _WITH_SPACE and _SPACES.isdisjoint(
-        [token.partition("::")[0] for token in tokens]
-    )
+    return tokens[0] in PLAIN and SPACES.isdisjoint([token.partition("::")[0] for token in tokens])
 
 
 def _matches(wanted: Sequence[str], tokens: tuple[str, ...]) -> bool:

@@ -51,7 +51,7 @@ def save(
     shared = scene.probe.level == "thread" and map_.level != "thread"
     if map_.type == "reduce" and shared and reductions.are_constant(map_, fields):
         # All lanes save the same to one slot: the first does it for all.
-        lanes = code.compute("u32", "popc.b32", indices.active(code))
+        lanes = indices.active_count(code)
         with code.skipped_unless(indices.leads(code)):
             together = reductions.multiplied(code, map_, fields, lanes)
             _save_in_slot(code, scene, map_, number, together, once=once)

@@ -18,9 +18,9 @@ from gpuwatch.instrument.gather import Gathering
 from gpuwatch.instrument.known import fold
 from gpuwatch.instrument.model import Site
 from gpuwatch.instrument.scene import Scene, Shared, Sums
-from gpuwatch.instrument.subject import HELPERS, Subject
+from gpuwatch.instrument.subject import Subject
 from gpuwatch.instrument.subject_reader import SubjectReader
-from gpuwatch.probe.language import BLOCKS, BRANCHES
+from gpuwatch.probe.language import BLOCKS, BRANCHES, INSTRUCTION_HELPERS
 from gpuwatch.probe.model import Probe
 from gpuwatch.ptx.classes import Mix
 from gpuwatch.ptx.model import Instruction
@@ -56,7 +56,9 @@ class Sites:
         self._shared = shared
         self._temporaries = temporaries
         self._probes = shared.program.probes
-        self._needed = [HELPERS.intersection(helpers_of(probe.body)) for probe in self._probes]
+        self._needed = [
+            INSTRUCTION_HELPERS.intersection(helpers_of(probe.body)) for probe in self._probes
+        ]
         self._stencils: dict[tuple[object, ...], _Stencil] = {}
         self._first_of_line: dict[tuple[str, str, int], str] = {}
         self._kept: frozenset[str] = frozenset()
@@ -166,7 +168,7 @@ def _bodies(code: Code, scenes: Sequence[Scene], earlier: Code | None) -> None:
     for scene in scenes:
         scene.earlier = earlier
         wanted = helpers_of(scene.probe.body)
-        for name, of_lanes in helpers.OF_LANES.items():
+        for name, of_lanes in helpers.ASKED_FIRST.items():
             if name in wanted:
                 of_lanes(code, scene)
         lower.act(code, scene, scene.probe.body)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from gpuwatch.instrument import indices
 from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.scene import Scene, Shared
+from gpuwatch.probe.language import KERNEL
 from gpuwatch.probe.model import Map, SampleUnit
 
 
@@ -50,10 +51,7 @@ def _thinned(code: Code, map_: Map) -> str:
         return _within(code, unit, "32", lane)
     if map_.level == "thread":
         return _within(code, unit, indices.threads(code), indices.thread(code))
-    padded = code.compute("u32", "add.u32", indices.threads(code), "31")
-    per_block = code.compute("u32", "shr.u32", padded, "5")
-    warp = code.compute("u32", "shr.u32", indices.thread(code), "5")
-    return _within(code, unit, per_block, warp)
+    return _within(code, unit, indices.warps(code), indices.warp_in_block(code))
 
 
 def _within(code: Code, unit: str, size: str, offset: str) -> str:
@@ -85,7 +83,7 @@ def keep_sampled(code: Code, shared: Shared) -> list[str]:
     lines = []
     for probe in shared.program.probes:
         key = probe.sample, probe.sample_unit
-        if probe.sample > 1 and probe.position != "kernel" and key not in shared.sampled:
+        if probe.sample > 1 and probe.position != KERNEL and key not in shared.sampled:
             name = f"{shared.names.registers}s{len(shared.sampled)}"
             code.emit(f"mov.pred \t{name}, {_is_sampled(code, *key)}")
             shared.sampled[key] = name

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 SOURCES = ("in1", "in2", "in3")
-HELPERS = frozenset({"addr", "bytes", "out", "arrived", "sectors", "bank_conflicts", *SOURCES})
-"""Helpers that speak of the instruction."""
 
 Kind = Literal["register", "special", "integer", "float", "symbol", "negated"]
 

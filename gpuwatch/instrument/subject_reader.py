@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from gpuwatch.instrument.registers import Declared
 from gpuwatch.instrument.subject import SOURCES, Part, Subject
 from gpuwatch.ptx import isa
+from gpuwatch.ptx.access import PLAIN
 from gpuwatch.ptx.model import (
     Address,
     Group,
@@ -35,8 +36,6 @@ _NAMES_AS_VALUES = frozenset({"mov", "cvta"})
 """Opcodes whose source may be the name of a variable."""
 _NO_ACCESS = "it accesses no memory"
 _NO_SIZE = "the PTX does not say how many bytes it moves"
-_PLAIN = frozenset({"ld", "ldu", "st", "atom", "red"})
-"""Opcodes with one address, whose width and state space follow from their tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class _Opcode:
     def of(instruction: Instruction) -> _Opcode:
         tokens = instruction.tokens
         types = [token for token in tokens if token in TYPE_BITS] or [""]
-        plain = tokens[0] in _PLAIN
+        plain = tokens[0] in PLAIN
         access = isa.memory_access(instruction) if plain else None
         return _Opcode(
             ".".join(tokens),

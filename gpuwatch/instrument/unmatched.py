@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gpuwatch.errors import UserError
-from gpuwatch.instrument.positions import SEPARATOR, label_of, line_of
+from gpuwatch.instrument.positions import label_of, line_of
 from gpuwatch.instrument.source_lines import SourceLines, main_file
+from gpuwatch.probe.language import SEPARATOR
 from gpuwatch.probe.model import Probe
 from gpuwatch.ptx.model import Function, Instruction, Label, Loc
 

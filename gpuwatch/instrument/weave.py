@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from gpuwatch.errors import UserError
 from gpuwatch.instrument import lower, saves, slots, text
@@ -30,14 +30,14 @@ from gpuwatch.instrument.matching import match
 from gpuwatch.instrument.model import Dim3, Woven
 from gpuwatch.instrument.names import Names
 from gpuwatch.instrument.notes import notes
-from gpuwatch.instrument.positions import KERNEL
 from gpuwatch.instrument.reductions import blocks_commute
 from gpuwatch.instrument.scene import Shared
 from gpuwatch.instrument.sites import Sites
 from gpuwatch.instrument.source_lines import main_file
 from gpuwatch.instrument.values import literal
-from gpuwatch.probe.language import copy_bytes
-from gpuwatch.probe.model import Action, If, Probe, Program, Save
+from gpuwatch.probe.language import KERNEL, PROBE_LEVELS, copy_bytes
+from gpuwatch.probe.model import Probe, Program
+from gpuwatch.probe.walk import saves as saves_of
 from gpuwatch.ptx.affine import lane_strides
 from gpuwatch.ptx.collector import collector_paused
 from gpuwatch.ptx.model import Directive, Function, Module
@@ -50,7 +50,6 @@ _REDUX = 80
 """The first generation with `redux.sync` (PTX ISA 9.0)."""
 _BOUNDING = frozenset({"minnctapersm", "maxnreg", "maxnctapersm"})
 _SHAPING = frozenset({"maxntid", "reqntid"})
-_LEVELS = frozenset({"thread", "warp"})
 
 
 def weave(
@@ -107,7 +106,7 @@ def _check(program: Program) -> None:
     for map_ in program.maps:
         field_offsets(map_)
     for probe in program.probes:
-        if probe.level not in _LEVELS:
+        if probe.level not in PROBE_LEVELS:
             raise UserError(
                 f"probe {probe.name} at level {probe.level} cannot be woven",
                 hint="instructions are run by threads and warps: use level thread or warp",
@@ -281,15 +280,8 @@ def _saved_once(program: Program) -> Iterator[str]:
         savers = [
             probe
             for probe in program.probes
-            for action in _flat(probe.body)
-            if isinstance(action, Save) and action.map == map_.name
+            for save in saves_of(probe.body)
+            if save.map == map_.name
         ]
         if len(savers) == 1 and savers[0].position == KERNEL and savers[0].level == map_.level:
             yield map_.name
-
-
-def _flat(actions: Iterable[Action]) -> Iterator[Action]:
-    for action in actions:
-        yield action
-        if isinstance(action, If):
-            yield from _flat((*action.then, *action.otherwise))

@@ -93,6 +93,47 @@ def test_lanes_that_save_the_same_are_counted_one_by_one(level: str) -> None:
     assert probed.woven.text.count("popc.b32") == (0 if per_lane else 2)
 
 
+SHARING = (
+    HEAD
+    + """\
+@Map(level="kernel", type="reduce")
+class ends:
+    number: gl.u32 = max
+
+@Map(level="warp", type="array")
+class warps:
+    number: gl.u32
+
+@Map(level="warp", type="array")
+class sampled:
+    number: gl.u32
+
+@probe(pos="kernel", level="thread")
+def count():
+    ends.save(1)
+
+@probe(pos="kernel", level="warp")
+def warp():
+    warps.save(gl.warpid())
+
+@probe(pos="kernel", level="warp", sample=2, sample_unit="block")
+def some():
+    sampled.save(gl.warpid())
+"""
+)
+
+
+def test_what_a_place_knows_of_its_warp_is_found_once() -> None:
+    parsed = parse_python(SHARING, "t.py")
+    verify(parsed)
+    probed = run(STORES, parsed, GRID, BLOCK)
+    assert probed.maps["ends"].records.tolist() == [(1,)]
+    assert probed.maps["warps"].column("number").tolist() == list(range(6))
+    assert probed.maps["sampled"].column("number").tolist() == [0, 1, 4, 5]
+    assert probed.woven.text.count("popc.b32") == 1
+    assert probed.woven.text.count("shr.u32") == 2
+
+
 def test_signed_values_and_floats_are_combined_in_their_own_order() -> None:
     fields = (
         "a: gl.s32 = min; b: gl.s32 = max; c: gl.s64 = min; d: gl.s64 = max; "

@@ -220,6 +220,34 @@ def test_asynchronous_copies() -> None:
     assemble(find(), woven.text, "sm_90a", "k")
 
 
+@pytest.mark.parametrize(("position", "bits"), [("cp.async:ld.global", 64), ("cp.async.ca", 32)])
+def test_sums_of_bytes_have_room_for_bulk_copies(position: str, bits: int) -> None:
+    text = SUMMING.format(level="kernel", position=position)
+    woven = weave(parse(COPIES), "k", parse_python(text, "sums.py")).text
+    assert f".reg .b{bits} \t%gpwg0_0;" in woven
+
+
+@pytest.mark.parametrize(("position", "together"), [("cp.async.bulk", 0), ("cp.async.ca", 1)])
+def test_lanes_do_not_sum_up_the_bytes_of_a_bulk_copy(position: str, together: int) -> None:
+    text = SUMMING.format(level="site", position=position)
+    woven = weave(parse(COPIES), "k", parse_python(text, "sums.py")).text
+    assert woven.count("redux.sync") == together
+
+
+SUMMING = """\
+import gpuwatch.language as gl
+from gpuwatch import Map, probe
+
+
+@Map(level="{level}", type="reduce")
+class sums:
+    moved: gl.u64 = sum
+
+
+@probe(pos="{position}", level="thread", before=True)
+def copy():
+    sums.save(gl.bytes)
+"""
 COMPILED = sorted(Path(__file__).parents[1].glob("ptx/corpus/*.ptx"))
 UNLINKED = {"separate"}
 """Modules that call functions of others, which ptxas alone makes no kernel of."""

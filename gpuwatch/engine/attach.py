@@ -38,7 +38,7 @@ class Runner:
     wall_seconds: float = 0.0
     """Of the last launch of the warm-up."""
     last: RunResult | None = None
-    """Result of that launch."""
+    """Result of the newest launch that was made on its own, not by a pipeline."""
     times: Times = field(default_factory=Times)
 
     def warm_up(self, modelled: bool) -> None:

@@ -46,7 +46,7 @@ class Prepared:
     problem: UserError | None
 
 
-def _guarded(action: Callable[[], T]) -> tuple[T | None, UserError | None]:
+def guarded(action: Callable[[], T], where: str = "worker") -> tuple[T | None, UserError | None]:
     """What `action` gives, or what went wrong: a thread has nobody else to tell."""
     try:
         return action(), None
@@ -54,7 +54,7 @@ def _guarded(action: Callable[[], T]) -> tuple[T | None, UserError | None]:
         return None, problem
     except Exception as problem:  # noqa: BLE001 - told to the user, with its trace as detail
         return None, UserError(
-            f"internal error in the worker: {type(problem).__name__}: {problem}",
+            f"internal error in the {where}: {type(problem).__name__}: {problem}",
             detail=traceback.format_exc(),
             hint="please report this",
             status=1,
@@ -106,7 +106,7 @@ class Recompiler:
         """A save that comes meanwhile makes the result worthless: it begins again."""
         while True:
             self.busy = True
-            build, problem = _guarded(partial(self._made, source))
+            build, problem = guarded(partial(self._made, source))
             if self._ending.is_set():
                 return
             if saves.changed():
@@ -128,14 +128,14 @@ class Recompiler:
         """Checks the launches that a build assumed; makes it again where they are others. A
         thread of low priority, which the next save does not wait for."""
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
-        found, problem = _guarded(build.program.confirm)
+        found, problem = guarded(build.program.confirm)
         superseded = self._newest[source] is not build
         if self._ending.is_set() or superseded or (found is None and problem is None):
             self._progress("")
             return
         mended = None
         if found is not None:
-            mended, problem = _guarded(partial(self._made, source, build))
+            mended, problem = guarded(partial(self._made, source, build))
         self._hand_over(source, mended, problem)
 
     def _made(self, source: str, again: Build | None = None) -> Build:
@@ -187,7 +187,7 @@ class Preparer:
                 time.sleep(POLL_SECONDS)
             if self._wanted != (build, kernel):
                 continue
-            _, problem = _guarded(partial(build.prepare, kernel, probe, _say_nothing))
+            _, problem = guarded(partial(build.prepare, kernel, probe, _say_nothing))
             if self._wanted == (build, kernel):
                 self.outcomes.put(Prepared(build, kernel, probe, problem))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 
 from gpuwatch.device.base import Device
 from gpuwatch.engine.attach import (
@@ -16,11 +18,26 @@ from gpuwatch.engine.attach import (
 from gpuwatch.engine.program import Progress, WatchedProgram
 from gpuwatch.engine.readings import MapReader
 from gpuwatch.errors import UserError
-from gpuwatch.launch import LaunchForm
 from gpuwatch.probe import load
 
 Pair = tuple[str, str]
 """Mangled kernel, probe."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attached:
+    """All that is attached to the launch of one kernel."""
+
+    plains: dict[str, PlainKernel]
+    probeds: dict[Pair, ProbedKernel]
+    readers: dict[Pair, MapReader]
+    untouched: set[Pair]
+
+    def close(self) -> None:
+        for probed in self.probeds.values():
+            probed.close()
+        for plain in self.plains.values():
+            plain.runner.loaded.close()
 
 
 class Build:
@@ -39,8 +56,8 @@ class Build:
         self._locks: defaultdict[Pair, threading.Lock] = defaultdict(threading.Lock)
 
     def attach(self, mangled: str, name: str, progress: Progress) -> None:
-        """Loads and runs the kernel plain and with the probe, if it is not. Raises UserError when
-        the probe cannot attach."""
+        """Loads and runs the kernel plain and with the probe, if it is not; attaches nothing to
+        a launch that is replaced meanwhile. Raises UserError when the probe cannot attach."""
         with self._locks[mangled, name]:
             if (mangled, name) in self.probeds:
                 return
@@ -48,6 +65,9 @@ class Build:
             plain = self.plain(mangled, progress)
             progress(f"weaving {program.name}")
             probed = load_probed(self.program, self._device, plain, program)
+            if self.plains.get(mangled) is not plain:
+                probed.close()
+                return
             self.readers[mangled, name] = MapReader(
                 program, probed.layout, probed.woven.sites, plain.launch, self._device.info
             )
@@ -74,12 +94,20 @@ class Build:
         """Of all probes that are attached."""
         return sum(sum(probed.layout.buffers) for probed in self.probeds.values())
 
-    def give(self, kernel: str, form: LaunchForm) -> None:
-        self.program.give(kernel, form)
-        self._forget(kernel)
-
-    def choose_launch(self, index: int) -> None:
-        self._forget(self.program.choose_launch(index))
+    def relaunch(self, taking: AbstractContextManager[str], name: str, progress: Progress) -> str:
+        """Attaches a probe to another launch of a kernel, of the program's `giving` or
+        `choosing`, in place of all that was attached to the former one; gives the kernel.
+        Raises UserError when it cannot attach; the former launch then stays as it was."""
+        with taking as mangled:
+            former = self._detach(mangled)
+            try:
+                self.attach(mangled, name, progress)
+            except BaseException:
+                self._detach(mangled).close()
+                self._put_back(former)
+                raise
+        former.close()
+        return mangled
 
     def alike(self, mangled: str, former: WatchedProgram) -> str | None:
         """The kernel that stands for `mangled` of a former build: the one of the same mangled or
@@ -98,15 +126,24 @@ class Build:
         except UserError:
             return self.program.find_kernel("")
 
-    def _forget(self, kernel: str) -> None:
-        for key in [key for key in self.probeds if key[0] == kernel]:
-            self.probeds.pop(key).close()
-            del self.readers[key]
-            self.untouched.discard(key)
-        if kernel in self.plains:
-            self.plains.pop(kernel).runner.loaded.close()
+    def _detach(self, kernel: str) -> _Attached:
+        pairs = [pair for pair in list(self.probeds) if pair[0] == kernel]
+        untouched = self.untouched.intersection(pairs)
+        self.untouched -= untouched
+        return _Attached(
+            {kernel: self.plains.pop(kernel)} if kernel in self.plains else {},
+            {pair: self.probeds.pop(pair) for pair in pairs},
+            {pair: self.readers.pop(pair) for pair in pairs},
+            untouched,
+        )
+
+    def _put_back(self, attached: _Attached) -> None:
+        self.plains |= attached.plains
+        self.readers |= attached.readers
+        self.untouched |= attached.untouched
+        self.probeds |= attached.probeds
 
     def close(self) -> None:
         """Frees the kernels."""
         for kernel in list(self.plains):
-            self._forget(kernel)
+            self._detach(kernel).close()

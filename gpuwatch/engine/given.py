@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from gpuwatch.engine.options import Options
@@ -59,9 +60,17 @@ class GivenLaunches:
         signature = self._signature(mangled)
         return self._described(mangled, signature) or guess_form(signature)
 
-    def give(self, mangled: str, form: LaunchForm) -> None:
-        """Takes a filled form, and remembers it. Raises UserError when it does not fit."""
+    @contextmanager
+    def giving(self, mangled: str, form: LaunchForm) -> Iterator[None]:
+        """Takes a filled form, and remembers it unless the block raises: then the former launch
+        is back. Raises UserError when the form does not fit."""
+        former = self._launches.copy()
         self._launches[mangled] = launch_from_form(self._signature(mangled), form)
+        try:
+            yield
+        except BaseException:
+            self._launches = former
+            raise
         remember(self._key(mangled), form)
 
     def _signature(self, mangled: str) -> KernelSignature:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.device.base import Device
+from gpuwatch.engine import choices
 from gpuwatch.engine.frame import KernelChoice, LaunchChoice
 from gpuwatch.engine.given import GivenLaunches
 from gpuwatch.engine.host_part import host_part
@@ -30,7 +32,6 @@ from gpuwatch.toolchain import Toolchain, demangle, find
 
 Progress = Callable[[str], None]
 
-FLAG_HINT = "pass -k with one of these names, or a part that only one of them has"
 _MAIN = re.compile(r"\bmain\s*\(")
 
 
@@ -102,22 +103,28 @@ class WatchedProgram:
             launch=launch,
         )
 
-    def choose_launch(self, index: int) -> str:
-        """Takes launch `index` in place of its kernel's former one; gives the kernel's mangled
-        name. Raises UserError when the program made no such launch."""
-        self.capture = self._captured(index)
-        return next(one.kernel for one in self.capture.launches if one.index == index)
+    @contextmanager
+    def choosing(self, index: int) -> Iterator[str]:
+        """Takes launch `index` in place of its kernel's former one, which is back when the block
+        raises; gives the kernel's mangled name. Raises UserError when the program made no such
+        launch."""
+        former, self.capture = self.capture, self._captured(index)
+        try:
+            yield next(one.kernel for one in self.capture.launches if one.index == index)
+        except BaseException:
+            self.capture = former
+            raise
 
     def demangled(self, mangled: str) -> str:
         return self._demangled[mangled]
 
     def kernels(self) -> list[KernelChoice]:
         """Every kernel, launched ones first, else in order of the file."""
-        choices = []
+        found = []
         for entry in self.module.entries():
             launch = self._known_launch(entry.name)
             counts = self.capture.counts if self.capture else {}
-            choices.append(
+            found.append(
                 KernelChoice(
                     mangled=entry.name,
                     demangled=self._demangled[entry.name],
@@ -131,7 +138,7 @@ class WatchedProgram:
                     or (self.given is not None and self.given.described(entry.name)),
                 )
             )
-        return sorted(choices, key=lambda choice: choice.launches == 0)
+        return sorted(found, key=lambda choice: choice.launches == 0)
 
     def _shapes(self, mangled: str) -> tuple[LaunchChoice, ...]:
         found: dict[tuple[Dim3, Dim3, int], LaunchChoice] = {}
@@ -144,32 +151,18 @@ class WatchedProgram:
 
     def find_kernel(self, wanted: str) -> str:
         """The mangled name of the kernel that `wanted` means; "" means the first launched, or
-        that of the launch that was asked for.
-
-        Exact mangled or demangled names (with or without parameters) win over parts.
-        Raises UserError, listing the kernels, when none or several match.
-        """
-        choices = self.kernels()
-        if not choices:
+        that of the launch that was asked for. Raises UserError as `choices.find_kernel` does."""
+        kernels = self.kernels()
+        if not kernels:
             raise UserError(
                 f"{Path(self.options.source).name} has no kernel",
                 hint="name a file with a __global__ function",
             )
         if not wanted:
-            first = next((one for one in choices if one.ready), choices[0])
+            first = next((one for one in kernels if one.ready), kernels[0])
             return self._wanted_launch() or first.mangled
-        exact = [c for c in choices if wanted in _names(c)]
-        part = [c for c in choices if wanted in c.mangled or wanted in c.demangled]
-        found = exact or part
-        if len(found) == 1:
-            return found[0].mangled
-        listed = "\n".join(f"  {c.demangled}" for c in (found or choices))
-        problem = "matches several kernels" if found else "matches no kernel"
-        raise UserError(
-            f"{wanted!r} {problem} of {Path(self.options.source).name}",
-            detail=listed,
-            hint=FLAG_HINT,
-        )
+        names = {one.mangled: (one.mangled, one.demangled) for one in kernels}
+        return choices.find_kernel(wanted, names, Path(self.options.source).name)
 
     def launch(self, mangled: str) -> Launch:
         """The launch of a kernel; raises UserError when there is none or what was given for it
@@ -181,14 +174,17 @@ class WatchedProgram:
             raise self._no_launch(mangled)
         return launch
 
-    def give(self, mangled: str, form: LaunchForm) -> None:
-        """Launches a kernel by this form from now on. Raises UserError when it does not fit."""
+    @contextmanager
+    def giving(self, mangled: str, form: LaunchForm) -> Iterator[str]:
+        """Launches a kernel by this form from now on, or as before when the block raises; gives
+        its mangled name. Raises UserError when the form does not fit."""
         if self.given is None:
             raise UserError(
                 "the launches of this program are its own",
                 hint="start gpuwatch with --no-run to give them",
             )
-        self.given.give(mangled, form)
+        with self.given.giving(mangled, form):
+            yield mangled
 
     def _no_launch(self, mangled: str) -> UserError:
         failed = self.capture.failure(mangled) if self.capture else None
@@ -244,10 +240,6 @@ def _has_main(source: Path) -> bool:
     """Whether a source, or a file that it may include, has a main()."""
     text = source.read_text(errors="replace")
     return bool(_MAIN.search(text)) or '#include "' in text
-
-
-def _names(choice: KernelChoice) -> tuple[str, str, str]:
-    return choice.mangled, choice.demangled, choice.demangled.partition("(")[0]
 
 
 def _parameters(demangled: str) -> tuple[str, ...]:

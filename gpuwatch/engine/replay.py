@@ -10,10 +10,10 @@ from pathlib import Path
 
 from gpuwatch.device.base import DeviceInfo, RunResult
 from gpuwatch.device.replay import ReplayKernel, replay_info
+from gpuwatch.engine.choices import find_kernel
 from gpuwatch.engine.frame import Frame, KernelChoice, LaunchChoice
 from gpuwatch.engine.rates import LaunchRate
 from gpuwatch.engine.readings import MapReader
-from gpuwatch.errors import UserError
 from gpuwatch.launch import Launch
 from gpuwatch.probe.model import Probe, Program, Save
 from gpuwatch.trace.facts import KernelFacts
@@ -153,7 +153,6 @@ class ReplaySession:
             thread_instructions=self._last.thread_instructions,
             notes=self._notes(),
             printed=self._last.output,
-            taken_at=time.monotonic(),
             source=str(self._trace.path),
         )
         if not self._info.warps_per_sm and frame.sms is not None:
@@ -189,19 +188,11 @@ class ReplaySession:
         return self._kernels[key]
 
     def _find(self, wanted: str) -> str:
-        kernels = {key: self._load(key).facts for key in self._groups}
-        exact = [key for key, facts in kernels.items() if wanted in (facts.mangled, facts.name)]
-        part = [key for key, one in kernels.items() if wanted in one.mangled or wanted in one.name]
-        found = exact or part
-        if wanted and len(found) != 1:
-            listed = "\n".join(f"  {one.name}" for one in kernels.values())
-            problem = "matches several kernels" if found else "matches no kernel"
-            raise UserError(
-                f"{wanted!r} {problem} of {self._trace.path}",
-                detail=listed,
-                hint="pass -k with one of these names, or a part that only one of them has",
-            )
-        return found[0]
+        if not wanted:
+            return next(iter(self._groups))
+        loaded = {key: self._load(key).facts for key in self._groups}
+        names = {key: (facts.mangled, facts.name) for key, facts in loaded.items()}
+        return find_kernel(wanted, names, str(self._trace.path))
 
 
 def _groups(trace: Trace) -> dict[str, list[int]]:

@@ -6,9 +6,11 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from gpuwatch.device.base import DeviceInfo
+from gpuwatch.engine.background import guarded
 from gpuwatch.engine.callbacks import run_callbacks
 from gpuwatch.engine.frame import (
     Frame,
@@ -43,13 +45,22 @@ class ReplayWatch:
         self._log: list[LogEntry] = []
         self._closed = False
         self._speed = SPEEDS.index(2.0)
-        self._open()
+        self._session = self._opened()
+        self._begin()
         self._thread = threading.Thread(target=self._run, name="gpuwatch-replay", daemon=True)
         self._thread.start()
 
-    def _open(self) -> None:
-        self._session = ReplaySession(self._path, self._wanted)
-        self._session.prepare()
+    def _opened(self) -> ReplaySession:
+        session = ReplaySession(self._path, self._wanted)
+        session.prepare()
+        return session
+
+    def _reopen(self) -> None:
+        former, self._session = self._session, self._opened()
+        former.close()
+        self._begin()
+
+    def _begin(self) -> None:
         self._kernels = self._session.kernels()
         self._playing = self._session.count > 1
         self._log = log_of_trace(self._session.trace.path)
@@ -100,14 +111,14 @@ class ReplayWatch:
         """Does nothing: what was recorded was launched as it was."""
 
     def reset(self) -> None:
-        self._requests.put(self._session.reset)
+        self._requests.put(lambda: self._session.reset())
 
     def record(self, launches: int) -> str:  # noqa: ARG002
         """Nothing: it is recorded already."""
         return ""
 
     def restart(self) -> None:
-        self._requests.put(self._open)
+        self._requests.put(self._reopen)
 
     def close(self) -> None:
         self._closed = True
@@ -139,13 +150,16 @@ class ReplayWatch:
             except queue.Empty:
                 request = self._play
                 due = time.monotonic() + 1 / SPEEDS[self._speed]
-            try:
-                request()
-                self._look()
-                self._tell()
-            except UserError as problem:
+            _, problem = guarded(partial(self._do, request), "replay")
+            if problem is not None:
                 self._playing = False
                 self._status = Status("failed", problem.message, problem)
+        self._session.close()
+
+    def _do(self, request: Callable[[], None]) -> None:
+        request()
+        self._look()
+        self._tell()
 
     def _play(self) -> None:
         self._session.step()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from gpuwatch.device import open_device
@@ -39,8 +40,6 @@ class Session:
         self._current: Build | None = None
         self._selected = ("", "")
         self._serial = 0
-        self._instructions: int | None = None
-        self._printed = ""
         self._reset_rates()
 
     @property
@@ -161,17 +160,21 @@ class Session:
         if not again and (pair in build.untouched or self._probed.pipeline is None):
             self._count_last()
 
-    def give(self, kernel: str, form: LaunchForm) -> None:
-        """Launches `kernel` (mangled name) by this form from now on. Raises UserError when it
-        does not fit; the former launch then goes on."""
-        self.settle()
-        self.build.give(kernel, form)
+    def give(self, kernel: str, form: LaunchForm, probe: str | None = None) -> None:
+        """Selects `kernel` (mangled name) and launches it by this form from now on. Raises
+        UserError when it does not fit; the former launch then goes on."""
+        self._relaunch(self.program.giving(kernel, form), probe)
 
-    def choose_launch(self, index: int) -> None:
-        """Watches the program's launch `index` in place of its kernel's former one; runs the
-        program again for its contents. Raises UserError when there is no such launch."""
+    def choose_launch(self, index: int, probe: str | None = None) -> None:
+        """Selects the kernel of the program's launch `index`, and that launch in place of its
+        former one; runs the program again for its contents. Raises UserError when there is no
+        such launch or it cannot run; the former then goes on."""
+        self._relaunch(self.program.choosing(index), probe)
+
+    def _relaunch(self, taking: AbstractContextManager[str], probe: str | None) -> None:
+        build, name = self.build, probe or self._selected[1] or self._options.probe
         self.settle()
-        self.build.choose_launch(index)
+        self._use(build, (build.relaunch(taking, name, self._progress), name))
 
     @property
     def _probed(self) -> ProbedKernel:
@@ -203,11 +206,8 @@ class Session:
         return self._current
 
     def _launch_once(self, build: Build, probed: ProbedKernel) -> int:
-        result = probed.runner.loaded.run()
+        probed.runner.last = probed.runner.loaded.run()
         build.readers[self._selected].observe(probed.runner.loaded)
-        probed.runner.last = result
-        self._instructions = result.thread_instructions
-        self._printed = result.output
         return 1
 
     def _launch_many(
@@ -243,7 +243,7 @@ class Session:
         mangled, name = self._selected
         build, plain, probed = self._running(), self._plain, self._probed
         reading = build.readers[self._selected].reading()
-        launch = plain.launch
+        launch, last = plain.launch, probed.runner.last
         self._serial += 1
         return Frame(
             serial=self._serial,
@@ -279,10 +279,9 @@ class Session:
             warps_table=reading.warps,
             sms=reading.sms,
             maps=reading.maps,
-            thread_instructions=self._instructions,
+            thread_instructions=last.thread_instructions if last is not None else None,
             notes=self._notes(plain, probed),
-            printed=self._printed,
-            taken_at=time.monotonic(),
+            printed=last.output if last is not None else "",
             source=self._source,
             build=build.number,
         )
@@ -300,8 +299,6 @@ class Session:
         build, runner = self._running(), self._probed.runner
         build.readers[self._selected].observe(runner.loaded)
         self._launches = 1
-        self._instructions = runner.last.thread_instructions if runner.last else None
-        self._printed = runner.last.output if runner.last else ""
         self._rate.add(time.monotonic(), 1, runner.wall_seconds)
 
     def _reset_rates(self) -> None:
@@ -316,4 +313,7 @@ class Session:
         lost = plain.runner.loaded.resident_blocks - probed.runner.loaded.resident_blocks
         if lost > 0:
             notes.append(f"the probe costs {lost} resident blocks per SM")
+        capture = self._running().program.capture
+        if capture is not None and capture.timed_out:
+            notes.append("the program was stopped at its time limit: later launches are missing")
         return (*notes, *probed.runner.loaded.notes, *probed.woven.notes)

@@ -9,6 +9,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -136,7 +137,7 @@ class _Worker:
     def _handle_requests(self) -> None:
         """Takes all requests that wait; waits a moment when there is nothing to launch."""
         while not self._stopping and self._connection.poll(0 if self._running else _IDLE_SECONDS):
-            self._handle(self._connection.recv())
+            self._attempt(partial(self._handle, self._connection.recv()))
 
     def _handle(self, request: Request) -> None:
         match request:
@@ -145,7 +146,8 @@ class _Worker:
             case Stop():
                 self._stopping = True
             case Reset():
-                self._ready().reset()
+                if self._session is not None:
+                    self._session.reset()
             case Record():
                 self._record(request)
             case Select() | Give():
@@ -173,14 +175,13 @@ class _Worker:
 
     def _switch(self, request: Select | Give) -> None:
         session = self._ready()
-        source = None if isinstance(request, Give) else request.source
         if isinstance(request, Give):
-            session.give(request.kernel, request.form)
-            self._send(Known(session.info, tuple(session.kernels())))
+            session.give(request.kernel, request.form, request.probe)
         elif request.launch is not None:
-            session.choose_launch(request.launch)
-        session.select(request.kernel, request.probe, source)
-        if source is not None:
+            session.choose_launch(request.launch, request.probe)
+        else:
+            session.select(request.kernel, request.probe, request.source)
+        if isinstance(request, Give) or request.source is not None:
             self._send(Known(session.info, tuple(session.kernels())))
         self._go_on()
 

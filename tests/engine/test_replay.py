@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from gpuwatch.engine.replay import NO_OCCUPANCY, ReplaySession
 from gpuwatch.engine.replay_texts import inserted_lines
 from gpuwatch.engine.replay_watch import ReplayWatch
 from gpuwatch.errors import UserError
+from gpuwatch.trace.facts import LaunchFacts
+from gpuwatch.trace.writer import Build, TraceWriter
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.replay_screen import ReplayScreen
 
@@ -98,6 +101,23 @@ def test_every_launch_can_be_picked(trace: Path) -> None:
         prepared(trace, "nothing")
     assert "copy(int *)" in caught.value.detail
     assert prepared(trace, "copy").count == 4
+
+
+def test_a_whole_name_wins_over_parts(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "t")
+    writer.text("probe.toml", "# a probe\n")
+    build = Build(".version 8.0\n", b"\x7fELF", "ptxas info\n")
+    builds = dict.fromkeys(("original", "pruned", "probed"), build)
+    for number, name in enumerate(("k_two(int *)", "k(int *)")):
+        launch = timed(number)
+        facts = replace(FACTS, name=name, mangled=f"_Z{number}")
+        folder = writer.kernel(number, facts, builds)
+        writer.launch(facts, launch.layout, launch.read_map, LaunchFacts(folder, number, 1e-5))
+    folder = writer.finish()
+    assert prepared(folder, "k").facts.name == "k(int *)"
+    with pytest.raises(UserError, match="matches several kernels") as caught:
+        prepared(folder, "int")
+    assert "k_two(int *)" in caught.value.detail
 
 
 def test_missing_records_are_missing(tmp_path: Path) -> None:
@@ -206,6 +226,36 @@ def test_a_launch_that_is_damaged_is_told_and_the_others_stay(trace: Path) -> No
     watch.move(-10)
     wait_for(lambda: watch.status().state == "running")
     watch.close()
+
+
+def test_a_fault_of_ours_is_told_and_the_thread_goes_on(
+    trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = ReplayWatch(trace, callback=None)
+    watch.play_or_stop()
+    wait_for(lambda: "stopped" in watch.status().aside)
+    with monkeypatch.context() as patch:
+        patch.setattr(ReplaySession, "seek", Mock(side_effect=ZeroDivisionError("nothing")))
+        watch.move(-1)
+        wait_for(lambda: watch.status().state == "failed")
+    assert "internal error in the replay: ZeroDivisionError: nothing" in watch.status().detail
+    watch.move(-1)
+    wait_for(lambda: watch.status().state == "running")
+    watch.close()
+
+
+def test_sessions_are_closed_when_they_are_done_with(
+    trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = Mock()
+    monkeypatch.setattr(ReplaySession, "close", lambda self: closed(self))
+    watch = ReplayWatch(trace, callback=None)
+    watch.restart()
+    wait_for(lambda: closed.call_count == 1)
+    watch.close()
+    wait_for(lambda: closed.call_count == 2)
+    first, second = (call.args[0] for call in closed.call_args_list)
+    assert first is not second
 
 
 def test_the_callback_s_words_are_in_the_log(trace: Path, tmp_path: Path) -> None:

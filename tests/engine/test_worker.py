@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from worker_support import until
 
 from gpuwatch.engine.client import WorkerClient
 from gpuwatch.engine.options import Options
 from gpuwatch.errors import UserError
 from gpuwatch.probe.catalogue import folder
-
-PATIENCE_SECONDS = 60.0
-
-
-def _until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not happened():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.01)
 
 
 def _options(**changes: str) -> Options:
@@ -42,10 +33,10 @@ def _is_gone(process: int) -> bool:
 
 
 def test_frames_arrive_and_grow(watch: WorkerClient) -> None:
-    _until(lambda: watch.latest() is not None)
+    until(lambda: watch.latest() is not None)
     first = watch.latest()
     assert first is not None
-    _until(lambda: (frame := watch.latest()) is not None and frame.serial > first.serial)
+    until(lambda: (frame := watch.latest()) is not None and frame.serial > first.serial)
     later = watch.latest()
     assert later is not None
     assert later is not first
@@ -56,39 +47,39 @@ def test_frames_arrive_and_grow(watch: WorkerClient) -> None:
 
 
 def test_after_a_switch_only_frames_of_the_new_probe_show(watch: WorkerClient) -> None:
-    _until(lambda: watch.latest() is not None)
+    until(lambda: watch.latest() is not None)
     watch.select(probe="warp_duration")
     assert watch.latest() is None
-    _until(lambda: watch.latest() is not None)
+    until(lambda: watch.latest() is not None)
     frame = watch.latest()
     assert frame is not None
     assert frame.probe == "warp_duration"
 
 
 def test_a_switch_that_fails_is_told_and_the_old_probe_goes_on(watch: WorkerClient) -> None:
-    _until(lambda: watch.latest() is not None)
+    until(lambda: watch.latest() is not None)
     watch.select(probe="no_such_probe")
-    _until(lambda: watch.status().error is not None)
+    until(lambda: watch.status().error is not None)
     assert "no_such_probe" in str(watch.status().error)
-    _until(lambda: watch.latest() is not None)
+    until(lambda: watch.latest() is not None)
     frame = watch.latest()
     assert frame is not None
     assert frame.probe == "block_sched"
 
 
 def test_a_killed_worker_is_told_and_restarted(watch: WorkerClient) -> None:
-    _until(lambda: watch.latest() is not None)
+    until(lambda: watch.latest() is not None)
     assert watch.process_id is not None
     os.kill(watch.process_id, signal.SIGKILL)
-    _until(lambda: watch.status().state == "failed")
+    until(lambda: watch.status().state == "failed")
     assert "SIGKILL" in str(watch.status().error)
     watch.restart()
-    _until(lambda: watch.latest() is not None)
+    until(lambda: watch.latest() is not None)
     assert watch.status().state == "running"
 
 
 def test_closing_ends_the_worker(watch: WorkerClient) -> None:
-    _until(lambda: watch.latest() is not None)
+    until(lambda: watch.latest() is not None)
     process = watch.process_id
     assert process is not None
     watch.close()
@@ -100,7 +91,7 @@ def test_an_error_of_the_source_crosses_whole(tmp_path: Path) -> None:
     source.write_text("__global__ void k() { int x = ; }\nint main() { k<<<1, 1>>>(); }\n")
     client = WorkerClient(_options(source=str(source)))
     try:
-        _until(lambda: client.status().error is not None)
+        until(lambda: client.status().error is not None)
         error = client.status().error
         assert error is not None
         assert error.status == 2
@@ -113,3 +104,16 @@ def test_an_error_of_the_source_crosses_whole(tmp_path: Path) -> None:
 def test_an_unknown_probe_is_refused_before_a_worker_starts() -> None:
     with pytest.raises(UserError, match="no_such_probe"):
         WorkerClient(_options(probe="no_such_probe"))
+
+
+def test_requests_to_a_worker_without_a_device_are_told() -> None:
+    client = WorkerClient(_options(device="sim:no_such_device"))
+    try:
+        until(lambda: client.status().state == "failed")
+        assert "no_such_device" in str(client.status().error)
+        client.reset()
+        client.select(probe="warp_duration")
+        until(lambda: "no_such_device" not in str(client.status().error))
+        assert "the worker has no device" in str(client.status().error)
+    finally:
+        client.close()

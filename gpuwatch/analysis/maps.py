@@ -47,8 +47,8 @@ class SiteRow:
 @dataclass(slots=True)
 class MapFigures:
     """`records` were saved in `slots` slots, of which `empty` saved nothing: so many are
-    `missing` where every slot must save. `sample` is 1, or a record stands for so many warps,
-    blocks or threads."""
+    `missing` where every slot must save. `sample` is 1, or one in so many warps, blocks or
+    threads saves; a record then stands for `scale` of them."""
 
     name: str
     level: str
@@ -65,6 +65,7 @@ class MapFigures:
     columns: dict[str, NDArray[np.generic]]
     buckets: Buckets | None = None
     sites: tuple[SiteRow, ...] = ()
+    scale: float = 1.0
 
 
 def field_figures(
@@ -80,7 +81,7 @@ def field_figures(
     low, high = values.min(), values.max()
     return FieldFigures(
         name,
-        _scaled(total, scale) if adds_up else None,
+        scaled(total, scale) if adds_up else None,
         int(low) if whole else float(low),
         int(high) if whole else float(high),
         float(total / len(values)),
@@ -102,7 +103,8 @@ def columns_of(records: NDArray[np.void]) -> dict[str, NDArray[np.generic]]:
     return {name: np.ascontiguousarray(records[name]) for name in records.dtype.names or ()}
 
 
-def _scaled(total: Number, scale: float) -> Number:
+def scaled(total: Number, scale: float) -> Number:
+    """What a sum of records that stand for `scale` each is an estimate of."""
     if scale == 1:
         return total
     return round(total * scale) if isinstance(total, int) else total * scale

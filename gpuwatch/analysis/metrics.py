@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from gpuwatch.analysis.maps import Buckets, MapFigures, Number, SiteRow
+from gpuwatch.analysis.maps import Buckets, MapFigures, Number, SiteRow, scaled
 
 SECTOR_BYTES = 32
 PERCENTILES = (50, 90, 99)
@@ -28,7 +28,7 @@ def metrics_of(maps: Iterable[MapFigures]) -> Metrics:
             sums = {one.name: one.total for one in figures.fields if one.total is not None}
             result |= _FORMULAS[figures.name](sums)
         if _is_mix(figures):
-            result |= _mix(figures.sites, figures.sample)
+            result |= _mix(figures.sites, figures.scale)
         if figures.name == "load_latency" and figures.buckets is not None:
             result["load_latency"] = percentiles(figures.buckets)
     return result
@@ -49,14 +49,14 @@ def lines_of(maps: Sequence[MapFigures]) -> list[Metrics]:
 
 def _of_line(figures: MapFigures, rows: Sequence[SiteRow]) -> Metrics:
     if _is_mix(figures):
-        return _mix(rows, figures.sample)
+        return _mix(rows, figures.scale)
     if figures.name not in _FORMULAS:
         return {}
     sums: dict[str, Number] = defaultdict(int)
     for row in rows:
         for name, value in row.values.items():
-            sums[name] += value * figures.sample
-    return _FORMULAS[figures.name](sums)
+            sums[name] += value
+    return _FORMULAS[figures.name](_all_scaled(sums, figures.scale))
 
 
 def percentiles(buckets: Buckets) -> dict[str, Number]:
@@ -147,14 +147,19 @@ def _is_mix(figures: MapFigures) -> bool:
     return figures.name == "blocks_run" and any(row.mix for row in figures.sites)
 
 
-def _mix(rows: Iterable[SiteRow], sample: int) -> Metrics:
+def _all_scaled(sums: Sums, scale: float) -> dict[str, Number]:
+    return {name: scaled(total, scale) for name, total in sums.items()}
+
+
+def _mix(rows: Iterable[SiteRow], scale: float) -> Metrics:
     """Instructions by class: how often a block ran times how many of them it has."""
     warps: dict[str, Number] = defaultdict(int)
     threads: dict[str, Number] = defaultdict(int)
     for row in rows:
         for name, number in row.mix:
-            warps[name] += row.values["warps"] * number * sample
-            threads[name] += row.values["threads"] * number * sample
+            warps[name] += row.values["warps"] * number
+            threads[name] += row.values["threads"] * number
+    warps, threads = _all_scaled(warps, scale), _all_scaled(threads, scale)
     flop = threads.pop("flop", 0)
     warps.pop("flop", 0)
     return {

@@ -26,6 +26,17 @@ class SmColumns:
     busy_cycles: NDArray[np.int64]
     idle_cycles: NDArray[np.int64]
 
+    @property
+    def used(self) -> NDArray[np.intp]:
+        """Rows of the SMs that ran a warp."""
+        return np.flatnonzero(self.warps)
+
+    @property
+    def mean_occupancy(self) -> float | None:
+        """Over the SMs that ran a warp; None where none did."""
+        used = self.used
+        return float(self.occupancy[used].mean()) if len(used) else None
+
 
 def sm_columns(
     sm: NDArray[np.int32],

@@ -41,7 +41,7 @@ def _occupancy(frame: Frame) -> float | None:
 
 _FIGURES = (
     _Figure("blocks", "", lambda frame: frame.blocks, exact=True),
-    _Figure("tasks", "", lambda frame: _tasks(frame), exact=True),
+    _Figure("tasks", "", lambda frame: frame.tasks, exact=True),
     _Figure("records missing", "", lambda frame: frame.missing, "less", exact=True),
     _Figure("records dropped", "", lambda frame: frame.dropped, "less", exact=True),
     _Figure("registers", "", lambda frame: frame.registers_plain or None, exact=True),
@@ -164,10 +164,6 @@ def _totals(frames: list[Frame]) -> list[Series | None]:
                     name = f"{map_.name}.{field.name}, total"
                     values.setdefault(name, []).append(float(field.total))
     return [_series(name, "", found) for name, found in values.items()]
-
-
-def _tasks(frame: Frame) -> int:
-    return frame.warps if frame.warps_table is None else len(frame.warps_table)
 
 
 def _speed(rows: dict[str, Difference]) -> Difference | None:

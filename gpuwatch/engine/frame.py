@@ -10,10 +10,11 @@ from gpuwatch.analysis.maps import MapFigures
 from gpuwatch.analysis.occupancy import SmColumns
 from gpuwatch.analysis.spread import Spread as Spread
 from gpuwatch.analysis.warps import WarpColumns
-from gpuwatch.device.base import DeviceInfo, Reduced
+from gpuwatch.device.base import DeviceInfo
+from gpuwatch.device.base import Reduced as Reduced
 from gpuwatch.errors import UserError
-from gpuwatch.launch import LaunchForm
-from gpuwatch.launch.model import Dim3
+from gpuwatch.launch import LaunchForm as LaunchForm
+from gpuwatch.launch.model import Dim3 as Dim3
 
 
 @dataclass(slots=True)
@@ -66,12 +67,20 @@ class Frame:
     notes: tuple[str, ...] = ()
     printed: str = ""
     """What the newest launch printed, where the device gathers it."""
-    taken_at: float = 0.0
-    """time.monotonic() of the worker."""
     source: str = ""
     """Path of the source that it was compiled from."""
     build: int = 0
     """Grows by one whenever another source, or another text of it, is watched."""
+
+    @property
+    def ratio(self) -> float | None:
+        """Probed kernel time over plain; None where a trace does not say."""
+        return self.seconds_probed / self.seconds_plain if self.seconds_plain > 0 else None
+
+    @property
+    def tasks(self) -> int:
+        """Warps, or their records where one may leave several."""
+        return self.warps if self.warps_table is None else len(self.warps_table)
 
 
 @dataclass(frozen=True, slots=True)

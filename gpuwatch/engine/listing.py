@@ -8,7 +8,8 @@ from pathlib import Path
 from gpuwatch.engine.build import Build
 from gpuwatch.engine.frame import Listing
 
-_FILE = re.compile(r'\.file\s+(\d+)\s+"([^"]*)"')
+FILE = re.compile(r'\.file\s+(\d+)\s+"([^"]*)"')
+"""Number and name of a source of PTX."""
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s")
 
 
@@ -32,7 +33,7 @@ def listing_of(build: Build, mangled: str, probe: str) -> Listing:
 def source_lines(ptx: str, source: Path) -> tuple[int, ...]:
     """For each line of `ptx` the line of `source` that it comes from, 0 for none. PTX that is its
     own source comes from nowhere."""
-    numbers = {number for number, name in _FILE.findall(ptx) if Path(name).name == source.name}
+    numbers = {number for number, name in FILE.findall(ptx) if Path(name).name == source.name}
     lines, current = [], 0
     for text in ptx.split("\n"):
         found = _LOC.match(text)

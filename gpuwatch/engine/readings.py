@@ -131,14 +131,15 @@ class MapReader:
             fields=(),
             slot=index_of(self._layout, place, decoded.slots),
             columns=columns,
+            scale=self._stands_for(place),
         )
         if map_.type == "hist":
             (counts,) = columns.values()
             table = counts.astype(np.uint64).reshape(-1, map_.cap)
-            figures.buckets = hist_buckets(table, bucket_edges(map_), self._stands_for(place))
+            figures.buckets = hist_buckets(table, bucket_edges(map_), figures.scale)
             return figures
         extremes = {field.name for field in map_.fields if field.reduction != "sum"}
-        figures.fields = all_figures(columns, self._stands_for(place), extremes)
+        figures.fields = all_figures(columns, figures.scale, extremes)
         if map_.level in ("site", "line"):
             figures.sites = site_rows(decoded.slots, columns, self._labels, self._mixes)
         return figures

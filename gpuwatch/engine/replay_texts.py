@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from pathlib import Path
 
 from gpuwatch.engine.frame import Listing, LogEntry
-from gpuwatch.engine.listing import source_lines
+from gpuwatch.engine.listing import FILE, source_lines
 from gpuwatch.trace.facts import KernelFacts
 from gpuwatch.trace.writer import EVENTS, KERNELS
 
-_FILE = re.compile(r'\.file\s+\d+\s+"([^"]*)"')
 _MOST_TEXT = 16 << 20
 """Bytes of a text that are shown."""
 
@@ -23,7 +21,7 @@ def listing_of_trace(trace: Path, facts: KernelFacts) -> Listing | None:
     original, probed = _text(folder / "original.ptx"), _text(folder / "probed.ptx")
     if not facts.folder or not probed:
         return None
-    named = _FILE.search(probed)
+    named = FILE.search(probed)
     return Listing(
         build=0,
         kernel=facts.mangled,
@@ -31,7 +29,7 @@ def listing_of_trace(trace: Path, facts: KernelFacts) -> Listing | None:
         source="",
         ptx=probed,
         inserted=inserted_lines(original, probed),
-        lines=source_lines(probed, Path(named[1] if named else "")),
+        lines=source_lines(probed, Path(named[2] if named else "")),
         sites=tuple((site.source_line, site.opcode) for site in facts.sites),
     )
 

@@ -11,9 +11,11 @@ from gpuwatch.analysis.metrics import lines_of, metrics_of
 from gpuwatch.analysis.occupancy import SmColumns
 from gpuwatch.analysis.warps import is_timed
 from gpuwatch.engine import report_maps, summaries
-from gpuwatch.engine.frame import Frame
+from gpuwatch.engine.frame import Frame, Reduced
 
 _BAR_CELLS = 20
+_NO_ELAPSED = 2**64 - 1
+"""Least elapsed cycles of records that have none."""
 _EDGE_ROWS = 12
 """Rows of the warp table shown from its beginning and from its end."""
 
@@ -23,6 +25,8 @@ def as_json(frame: Frame) -> dict[str, Any]:
 
     Cycles are those of each SM's clock; `kernel_seconds` are modelled where
     `device.modelled` says so; a figure that the probe does not record is null.
+    `all_launches` is there where the device sums up every launch, with `elapsed_*` where the
+    probe records elapsed cycles.
     """
     device = frame.device
     result: dict[str, Any] = {
@@ -57,7 +61,7 @@ def as_json(frame: Frame) -> dict[str, Any]:
         "kernel_seconds": {
             "plain": frame.seconds_plain,
             "probed": frame.seconds_probed,
-            "ratio": ratio_of(frame),
+            "ratio": frame.ratio,
         },
         "wall_seconds_per_launch": frame.wall_seconds_per_launch,
         "metrics": metrics_of(frame.maps),
@@ -67,19 +71,21 @@ def as_json(frame: Frame) -> dict[str, Any]:
     }
     if device.kind == "sim" or frame.thread_instructions is not None:
         result["thread_instructions"] = frame.thread_instructions
+    if frame.reduced is not None:
+        result["all_launches"] = _all_launches(frame.reduced)
     return result
 
 
-def ratio_of(frame: Frame) -> float | None:
-    """Probed kernel time over plain; None where a trace does not say."""
-    return frame.seconds_probed / frame.seconds_plain if frame.seconds_plain > 0 else None
+def _all_launches(reduced: Reduced) -> dict[str, int]:
+    names = ["launches"]
+    if reduced.records and reduced.elapsed_min != _NO_ELAPSED:
+        names += ["elapsed_sum", "elapsed_min", "elapsed_max"]
+    return {name: getattr(reduced, name) for name in names}
 
 
 def occupancy_mean(frame: Frame) -> float | None:
     """Mean occupancy (0..1) over the SMs that ran a warp; None where no SM is recorded."""
-    if frame.sms is None or not frame.sms.warps.any():
-        return None
-    return float(frame.sms.occupancy[frame.sms.warps > 0].mean())
+    return None if frame.sms is None else frame.sms.mean_occupancy
 
 
 def render(frame: Frame, console: Console) -> None:
@@ -87,8 +93,7 @@ def render(frame: Frame, console: Console) -> None:
     unit = "modelled cycles" if frame.device.modelled else "cycles"
     _print_head(frame, console)
     console.print()
-    tasks = frame.warps if frame.warps_table is None else len(frame.warps_table)
-    console.print(f"Total Blocks: {frame.blocks}, Total Tasks: {tasks}")
+    console.print(f"Total Blocks: {frame.blocks}, Total Tasks: {frame.tasks}")
     if frame.running_cycles_mean is not None:
         console.print(f"Average Running Time: {frame.running_cycles_mean:.0f} ({unit})")
     if frame.idle_cycles_mean is not None:
@@ -120,13 +125,12 @@ def _print_head(frame: Frame, console: Console) -> None:
     console.print(
         f"probe {frame.probe} on {frame.device.name} ({frame.device.kind}:{frame.device.profile})"
     )
-    ratio = ratio_of(frame)
-    if ratio is None:
+    if frame.ratio is None:
         console.print(f"{frame.launches} launches; kernel times and registers are not known")
     else:
         console.print(
             f"{frame.launches} launches, kernel {frame.seconds_probed * 1e6:,.1f} us probed, "
-            f"{frame.seconds_plain * 1e6:,.1f} us plain{modelled}, ratio {ratio:.3f}; "
+            f"{frame.seconds_plain * 1e6:,.1f} us plain{modelled}, ratio {frame.ratio:.3f}; "
             f"registers {frame.registers_plain} plain, {frame.registers_probed} probed"
         )
     same = {True: "identical", False: "DIFFERENT", None: "not compared"}[frame.outputs_identical]

@@ -87,17 +87,18 @@ def _print_totals(figures: MapFigures, console: Console) -> None:
 
 
 def _totals(one: FieldFigures, *, estimated: bool) -> tuple[str, ...]:
-    total = "-" if one.total is None else _number(one.total)
+    total = "-" if one.total is None else number_text(one.total)
     return (
         one.name,
         f"~{total}" if estimated and one.total is not None else total,
-        _number(one.mean),
-        _number(one.least),
-        _number(one.greatest),
+        number_text(one.mean),
+        number_text(one.least),
+        number_text(one.greatest),
     )
 
 
-def _number(value: Number) -> str:
+def number_text(value: Number) -> str:
+    """Large numbers whole, others to six digits."""
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:,.6g}"
@@ -114,7 +115,7 @@ def _row_table(figures: MapFigures) -> Table:
         if edges and place == _EDGE_ROWS:
             table.add_row("...")
         values = [column[row].item() for column in figures.columns.values()]
-        table.add_row(str(figures.slot[row]), *map(_number, values))
+        table.add_row(str(figures.slot[row]), *map(number_text, values))
     return table
 
 
@@ -125,7 +126,7 @@ def _site_table(figures: MapFigures) -> Table:
     table.add_column("instruction")
     for row in figures.sites:
         where = f"{row.opcode} in {row.function}" if row.function else row.opcode
-        table.add_row(str(row.source_line or "-"), *map(_number, row.values.values()), where)
+        table.add_row(str(row.source_line or "-"), *map(number_text, row.values.values()), where)
     return table
 
 

@@ -100,3 +100,10 @@ def test_a_full_sm_has_occupancy_one():
     table = columns(rows)
     assert table.occupancy[0] == 1.0
     assert table.idle_cycles[0] == 0
+
+
+def test_the_mean_is_over_the_sms_that_ran_a_warp():
+    table = columns([(0, 0, 10), (0, 0, 10), (2, 10, 10)], sm_count=5, warps_per_sm=4)
+    assert table.used.tolist() == [0, 2]
+    assert table.mean_occupancy == 0.375
+    assert columns([], sm_count=5, warps_per_sm=4).mean_occupancy is None

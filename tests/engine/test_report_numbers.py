@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuwatch.engine.report_maps import _number
+from gpuwatch.engine.report_maps import number_text
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from gpuwatch.engine.report_maps import _number
     ],
 )
 def test_means_are_written_out_as_far_as_an_f64_is_exact(value: float, shown: str) -> None:
-    assert _number(value) == shown
+    assert number_text(value) == shown

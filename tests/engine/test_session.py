@@ -5,11 +5,16 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from rich.console import Console
 
+from gpuwatch.analysis.metrics import lines_of, metrics_of
+from gpuwatch.device.base import Batch, Reduced
 from gpuwatch.engine import report
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.session import Session
@@ -17,6 +22,14 @@ from gpuwatch.errors import UserError
 from gpuwatch.probe.catalogue import folder
 
 SMALL = ("128", "128", "128")
+FOUR_WARPS = """\
+__global__ void add(int *data) { data[threadIdx.x] += 1; }
+int main() {
+    int *data;
+    cudaMalloc(&data, 512);
+    add<<<1, 128>>>(data);
+}
+"""
 
 
 def _options(kernel: str = "gemm", **changes: object) -> Options:
@@ -75,6 +88,66 @@ def test_reset_forgets_the_launches(session: Session) -> None:
     session.reset()
     session.step()
     assert session.frame().launches == 1
+
+
+class _Idle:
+    """A pipeline whose launches bring no new records."""
+
+    def advance(self, _until: float) -> Batch:
+        return Batch(1, (1e-6,), (1e-6,), fresh=False)
+
+    def reduced(self) -> Reduced:
+        zero = np.zeros(1, np.int64)
+        return Reduced(7, 96, 0, 0, 960, 5, 20, zero, zero, zero, zero, zero)
+
+    def reset(self) -> None: ...
+
+    settle = close = reset
+
+    def read_map(self, _index: int) -> NDArray[np.uint8]:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def pipelined(session: Session) -> Iterator[Session]:
+    """With `block_sched` launched by a pipeline."""
+    session.select(probe="block_sched")
+    session.step()
+    probed = session.build.probeds[session.selected]
+    probed.pipeline = _Idle()
+    yield session
+    probed.pipeline = None
+
+
+def test_a_pair_that_is_back_shows_its_own_last_launch(pipelined: Session) -> None:
+    own = pipelined.frame().thread_instructions
+    pipelined.select(probe="warp_duration")
+    pipelined.step()
+    other = pipelined.frame().thread_instructions
+    pipelined.select(probe="block_sched")
+    pipelined.step()
+    assert pipelined.frame().thread_instructions == own != other
+
+
+def test_the_json_sums_up_all_launches_where_the_device_does(pipelined: Session) -> None:
+    frame = pipelined.frame()
+    assert frame.reduced is not None
+    sums = {"launches": 7, "elapsed_sum": 960, "elapsed_min": 5, "elapsed_max": 20}
+    assert report.as_json(frame)["all_launches"] == sums
+    untimed = replace(frame.reduced, elapsed_sum=0, elapsed_min=2**64 - 1, elapsed_max=0)
+    assert report.as_json(replace(frame, reduced=untimed))["all_launches"] == {"launches": 7}
+    assert "all_launches" not in report.as_json(replace(frame, reduced=None))
+
+
+def test_lines_of_a_sampled_map_add_up_to_its_total(tmp_path: Path) -> None:
+    source = tmp_path / "add.cu"
+    source.write_text(FOUR_WARPS)
+    session = Session(Options(str(source), device="sim:a10", probe="mem_latency"))
+    session.prepare()
+    maps = session.frame().maps
+    lines = [line.get("loads_measured", 0) for line in lines_of(maps)]
+    assert sum(lines) == metrics_of(maps)["loads_measured"] == 4  # type: ignore[arg-type]
+    session.close()
 
 
 def test_a_failed_selection_keeps_the_former_one(session: Session) -> None:

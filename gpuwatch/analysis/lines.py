@@ -10,8 +10,10 @@ from gpuwatch.analysis.maps import MapFigures, Number
 
 @dataclass(frozen=True, slots=True)
 class LineFigures:
-    """`values[line][k]` is field k's sum at that line; `totals[k]` that over all lines."""
+    """`values[line][k]` is field k's sum at that line over `maps`; `totals[k]` that over all
+    lines."""
 
+    maps: tuple[str, ...]
     fields: tuple[str, ...]
     values: dict[int, tuple[Number, ...]]
     totals: tuple[Number, ...]
@@ -23,15 +25,17 @@ class LineFigures:
 
 
 def line_figures(maps: Sequence[MapFigures]) -> LineFigures | None:
-    """Of the first map with sites; None where there is none, as with probes of whole kernels."""
-    sited = next((figures for figures in maps if figures.sites), None)
-    if sited is None:
+    """Of the first map with sites and all that have the same fields, as loads and stores do; None
+    where there is none, as with probes of whole kernels."""
+    sited = [figures for figures in maps if figures.sites]
+    if not sited:
         return None
-    fields = tuple(sited.sites[0].values)
+    fields = tuple(sited[0].sites[0].values)
+    alike = [figures for figures in sited if tuple(figures.sites[0].values) == fields]
     values: dict[int, tuple[Number, ...]] = {}
-    for row in sited.sites:
+    for row in (row for figures in alike for row in figures.sites):
         mine = tuple(row.values[field] for field in fields)
         before = values.get(row.source_line, (0,) * len(fields))
         values[row.source_line] = tuple(a + b for a, b in zip(before, mine, strict=True))
     totals = tuple(sum(column) for column in zip(*values.values(), strict=True))
-    return LineFigures(fields, values, totals)
+    return LineFigures(tuple(figures.name for figures in alike), fields, values, totals)

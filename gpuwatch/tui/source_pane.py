@@ -161,9 +161,16 @@ class SourcePane(Drawing, ScrollView):
         sites: Line = [("places ", QUIET), (str(len(self.listing.sites)), TEXT)]
         line: Line = [("line ", QUIET), (str(self.line), STRONG)]
         fields: list[Line] = []
+        of: list[Line] = []
         if self._figures is not None:
             fields = [[(" ".join(self._figures.fields[:_MOST_FIELDS]), KEY)]]
-        return [[*fields, line, sites, woven], [*fields, line], [line]]
+            of = [[("of ", QUIET), (" + ".join(self._figures.maps), TEXT)]]
+        return [
+            [*fields, *of, line, sites, woven],
+            [*fields, line, sites, woven],
+            [*fields, line],
+            [line],
+        ]
 
     def _numbered(self, index: int) -> Line:
         """A source line with its number, its mark and its figures."""

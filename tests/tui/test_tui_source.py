@@ -78,6 +78,15 @@ def test_figures_of_one_line_add_up() -> None:
     assert line_figures([_map()]) is None
 
 
+def test_maps_of_the_same_fields_are_one_figure() -> None:
+    loads = _map(SiteRow(3, "ld", "", {"n": 5}))
+    stores = replace(_map(SiteRow(4, "st", "", {"n": 7})), name="stores")
+    other = replace(_map(SiteRow(4, "st", "", {"cycles": 9})), name="other")
+    figures = line_figures([loads, stores, other])
+    assert figures is not None
+    assert (figures.maps, figures.values) == (("traffic", "stores"), {3: (5,), 4: (7,)})
+
+
 @pytest.mark.parametrize("width", [80, 160])
 async def test_lines_show_figures_marks_and_what_they_became(width: int) -> None:
     app = GpuwatchApp(_watch(), picker=False)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwatch.analysis.timeline import BlockSpans, coverage, lanes
-from gpuwatch.tui.glyphs import Dim3, Glyphs, place
+from gpuwatch.engine.frame import Dim3
+from gpuwatch.tui.glyphs import Glyphs, place
 from gpuwatch.tui.paint import Span
 from gpuwatch.tui.theme import CURSOR, QUIET, RULE, STRONG, ramp
 

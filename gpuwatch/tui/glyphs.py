@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-Dim3 = tuple[int, int, int]
+from gpuwatch.engine.frame import Dim3
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class Glyphs:
     block: str
     spinner: str
     cross: str = "✗"
+    shades: str = " ░▒▓█"
+    """A cell from nothing to the most."""
 
 
 UNICODE = Glyphs(
@@ -74,6 +76,7 @@ ASCII = Glyphs(
     block="#",
     spinner="|/-\\",
     cross="x",
+    shades=" .:-=+*#%@",
 )
 
 

@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from gpuwatch.analysis.filtering import bucket_condition
 from gpuwatch.analysis.histogram import Distribution, Sample, Tally, reduced_edges
 from gpuwatch.analysis.scale import Range, Scale, octave_range, steady_range
-from gpuwatch.engine.frame import Frame
+from gpuwatch.engine.frame import Frame, Reduced
 from gpuwatch.tui.chart import GUTTER, Bars, placed_labels
 from gpuwatch.tui.glyphs import Glyphs, brief, short, whole
 from gpuwatch.tui.paint import Span, roomiest
@@ -73,12 +73,12 @@ class HistogramPane(Pane):
         return self.view.table if self.view is not None else None
 
     def observe(self, frame: Frame, table: RecordTable | None) -> None:
-        """Adds a launch to what is accumulated; called once for each, also while paused."""
+        """Adds a launch to what is accumulated here; called once for each, also while paused."""
         field = self._field_of(table)
         kind = (frame.mangled, frame.probe, frame.build, frame.grid, field)
         if kind != self._tallied:
             self._tally, self._tallied = Tally.empty(), kind
-        if table is not None and field:
+        if table is not None and field and _reduced(frame, field) is None:
             self._tally.observe(table.columns[field])
 
     def forget(self) -> None:
@@ -118,11 +118,11 @@ class HistogramPane(Pane):
 
     def _accumulation(self, field: str) -> Distribution | None:
         """What the device summed up over every launch, else what was seen here."""
-        frame = self.view.frame if self.view is not None else None
-        if frame is not None and frame.reduced is not None and field == "elapsed":
-            counts = frame.reduced.histogram
-            return Tally(counts, reduced_edges(len(counts)), frame.reduced.launches)
-        return self._snapshot
+        reduced = _reduced(self.view.frame if self.view is not None else None, field)
+        if reduced is None:
+            return self._snapshot
+        counts = reduced.histogram
+        return Tally(counts, reduced_edges(len(counts)), reduced.launches)
 
     def _of_baseline(self, field: str) -> Distribution | None:
         baseline = self.view.baseline if self.view is not None else None
@@ -349,6 +349,11 @@ class HistogramPane(Pane):
         if chosen is not None and np.isfinite(chosen):
             marks.append(("this", shown.scale.column(chosen, columns), CURSOR))
         return sorted(marks, key=lambda mark: mark[1])
+
+
+def _reduced(frame: Frame | None, field: str) -> Reduced | None:
+    """The device's sums over every launch, where it counts this field."""
+    return frame.reduced if frame is not None and field == "elapsed" else None
 
 
 def short_cycles(value: float) -> str:

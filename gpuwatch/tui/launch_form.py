@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
 from rich.text import Text
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from gpuwatch.engine.frame import KernelChoice
-from gpuwatch.launch import LaunchForm
+from gpuwatch.engine.frame import KernelChoice, LaunchForm
 from gpuwatch.tui.theme import KEY, QUIET, STRONG, TEXT
 
 _HELP = (
     "Expressions may name sizes and scalar arguments: cdiv(n, 256).\n"
     "Buffers: f32[1024]:uniform, zeros, ones, iota, normal, a number, or file=PATH."
 )
+
+
+def ask_launch(
+    app: App[None], kernel: KernelChoice, form: LaunchForm, give: Callable[[LaunchForm], None]
+) -> None:
+    """Opens the form; `give` gets it filled in, unless it was left with escape."""
+
+    def closed(filled: LaunchForm | None) -> None:
+        if filled is not None:
+            give(filled)
+
+    app.push_screen(LaunchFormScreen(kernel, form), closed)
 
 
 class LaunchFormScreen(ModalScreen[LaunchForm | None]):

@@ -79,8 +79,8 @@ class OccupancyPane(Pane):
         self._over_time: tuple[int, NDArray[np.float64]] | None = None
         self._of_selected: float | None = None
         """SM of the selected warp."""
-        self._former: NDArray[np.float64] | None = None
-        """Occupancy of each SM in the baseline."""
+        self._former: SmColumns | None = None
+        """Of the baseline."""
 
     def title_text(self) -> str:
         return "SM occupancy"
@@ -142,19 +142,22 @@ class OccupancyPane(Pane):
 
     def figures(self) -> list[list[list[Span]]]:
         sms = self.sms
-        if sms is None or len(sms.sm) == 0:
+        mean = None if sms is None else sms.mean_occupancy
+        if sms is None or mean is None:
             return [[]]
-        percent = sms.occupancy * 100
-        low, high = int(np.argmin(percent)), int(np.argmax(percent))
-        mean = float(percent.mean())
-        groups: list[list[Span]] = [
-            [("mean ", QUIET), (f"{mean:.1f}%", ramp(mean / 100) + STRONG)],
-            [("min ", QUIET), (f"{percent[low]:.0f}%", TEXT), (f" SM {sms.sm[low]}", QUIET)],
-            [("max ", QUIET), (f"{percent[high]:.0f}%", TEXT), (f" SM {sms.sm[high]}", QUIET)],
-        ]
-        if self._former is not None:
-            groups.insert(1, [("before ", QUIET), (f"{self._former.mean() * 100:.1f}%", TEXT)])
-        return [groups]
+        used = sms.used
+        occupancy = sms.occupancy[used]
+        groups: list[list[Span]] = [[("mean ", QUIET), (f"{mean:.1%}", ramp(mean) + STRONG)]]
+        for name, at in (("min ", occupancy.argmin()), ("max ", occupancy.argmax())):
+            sm: Span = (f" SM {sms.sm[used[at]]}", QUIET)
+            groups.append([(name, QUIET), (f"{occupancy[at]:.0%}", TEXT), sm])
+        before = None if self._former is None else self._former.mean_occupancy
+        if before is not None:
+            groups.insert(1, [("before ", QUIET), (f"{before:.1%}", TEXT)])
+        if len(used) == len(sms.sm):
+            return [groups]
+        of_used: Span = (f" of {len(used)} {'SM' if len(used) == 1 else 'SMs'} used", QUIET)
+        return [[[*groups[0], of_used], *groups[1:]], groups]
 
     def body(self, row: int, width: int, height: int) -> list[Span]:
         sms = self.sms
@@ -184,7 +187,7 @@ class OccupancyPane(Pane):
             spans.append((bar(part, size, self.glyphs.across), ramp(part)))
             spans.append((f"{part * 100:>3.0f}", TEXT))
             if former is not None:
-                change = round(100 * (part - float(former[index])))
+                change = round(100 * (part - float(former.occupancy[index])))
                 spans.append((f"{change:+4d}", STRONG if change else QUIET))
             if spark:
                 spans += [(" ", TEXT), *self._spark(index, spark)]
@@ -267,17 +270,17 @@ class OccupancyPane(Pane):
         versions = [groups]
         if frame.idle_cycles_mean is not None:
             idle: list[Span] = [("idle ", QUIET), (short(frame.idle_cycles_mean), TEXT)]
-            unit: Span = (" cycles/SM", QUIET)
+            unit: Span = (" cycles/warp", QUIET)
             versions = [[*groups, [*idle, unit]], [*groups, idle]]
         if self._layout.style == "spark":
             versions.insert(0, [*versions[0], [("right: warps over the SM's busy span", QUIET)]])
         return [(" ", TEXT), *roomiest(versions, width - 1)]
 
 
-def _former(view: View) -> NDArray[np.float64] | None:
-    """Occupancy in the baseline, where it is of a device with the same SMs."""
+def _former(view: View) -> SmColumns | None:
+    """The SMs of the baseline, where it is of a device with the same ones."""
     now = view.frame.sms if view.frame is not None else None
     before = view.baseline.frame.sms if view.baseline is not None else None
     if now is None or before is None or len(now.sm) != len(before.sm):
         return None
-    return before.occupancy
+    return before

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from gpuwatch.analysis.maps import MapFigures
 from gpuwatch.analysis.warps import SM_FIELDS, WarpColumns
-from gpuwatch.engine.frame import Frame
-from gpuwatch.launch.model import Dim3
+from gpuwatch.engine.frame import Dim3, Frame
 
 Array = NDArray[Any]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpuwatch.tui.glyphs import Dim3, place, whole
+from gpuwatch.engine.frame import Dim3
+from gpuwatch.tui.glyphs import place, whole
 from gpuwatch.tui.record_table import DELTA, Array, RecordTable
 
 _WIDEST = 20

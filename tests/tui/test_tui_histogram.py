@@ -179,6 +179,7 @@ async def test_what_the_device_summed_up_comes_first() -> None:
         shown = pane._shown()
         assert shown is not None
         assert shown.now.counts(shown.scale, 30).sum() == pytest.approx(40)
+        assert pane._tally.launches == 0
 
 
 # ---- drawing

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from fake_watch import A10, H200, FakeWatch
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 
+from gpuwatch.engine.report import occupancy_mean
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.layout import PANES, Content, Wish, available, shown
 from gpuwatch.tui.occupancy_pane import OccupancyPane, cell_layout
@@ -113,6 +115,35 @@ async def test_each_sm_is_compared_with_the_baseline(size: tuple[int, int]) -> N
         assert f"before {before.mean() * 100:.1f}%" in lines[0]
         assert sum(line.count(" -10") for line in lines[1:]) == 72
         assert all(len(line) == pane.size.width for line in lines)
+
+
+async def test_the_mean_is_the_report_s_over_the_sms_that_ran_a_warp() -> None:
+    watch = FakeWatch()
+    assert watch.frame is not None and watch.frame.sms is not None
+    idle = np.arange(72) >= 4
+    sms = replace(
+        watch.frame.sms,
+        warps=np.where(idle, 0, watch.frame.sms.warps),
+        occupancy=np.where(idle, 0.0, 0.083),
+    )
+    watch.frame = replace(watch.frame, sms=sms)
+    assert occupancy_mean(watch.frame) == pytest.approx(0.083)
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(160, 40)) as pilot:
+        pane = await _focused(pilot)
+        title = pane.render_line(0).text
+        assert "mean 8.3% of 4 SMs used " in title and "min 8% SM 0" in title
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause(0.1)
+        title = pane.render_line(0).text
+        assert "mean 8.3%" in title and "used" not in title
+
+
+async def test_idle_cycles_are_those_of_a_warp() -> None:
+    app = GpuwatchApp(FakeWatch(), picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        pane = await _focused(pilot)
+        assert "idle 1.196k cycles/warp" in pane.render_line(pane.size.height - 1).text
 
 
 # ---- which panes

@@ -9,12 +9,25 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gpuwatch.cli import arguments, compare, export, kernels, probes, ptx, record, replay, report
+from gpuwatch.cli import (
+    arguments,
+    compare,
+    export,
+    kernels,
+    keys,
+    probes,
+    ptx,
+    record,
+    replay,
+    report,
+    serve,
+)
 from gpuwatch.cli.arguments import options_of, split_program
+from gpuwatch.cli.user_keys import user_keymap
 from gpuwatch.doctor import doctor
 from gpuwatch.engine.client import WorkerClient
 from gpuwatch.errors import UserError
-from gpuwatch.tui.app import run_app
+from gpuwatch.tui.app import can_draw, run_app
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -27,7 +40,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = parse(command)
     # Options may stand between sources; a command with actions of its own cannot take that.
     options = parser.parse_args(rest) if command == "probes" else parser.parse_intermixed_args(rest)
-    options.arguments = program
+    options.arguments, options.words = program, rest
     try:
         return run(options)
     except UserError as problem:
@@ -42,8 +55,9 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _watch(given: argparse.Namespace) -> int:
     options = options_of(given)
-    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
+    if not can_draw():
         return report.run(given)
+    keymap = user_keymap()
     with WorkerClient(options) as watch:
         return run_app(
             watch,
@@ -51,6 +65,7 @@ def _watch(given: argparse.Namespace) -> int:
             picker=not (given.no_picker or given.kiosk),
             shots=Path(given.screenshots),
             kiosk=given.kiosk_seconds if given.kiosk else None,
+            keymap=keymap,
         )
 
 
@@ -66,8 +81,10 @@ _COMMANDS: dict[str, _Command] = {
     "replay": (arguments.replay_parser, replay.run),
     "export": (arguments.export_parser, export.run),
     "compare": (arguments.compare_parser, compare.run),
+    "serve": (serve.parser, serve.run),
     "kernels": (arguments.listing_parser, kernels.run),
     "probes": (probes.parser, probes.run),
     "ptx": (arguments.ptx_parser, ptx.run),
+    "keys": (keys.parser, keys.run),
     "doctor": (arguments.base_parser, _doctor),
 }

@@ -8,16 +8,21 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, NoReturn
 
 from textual.app import App
+from textual.command import CommandPalette
+from textual.filter import LineFilter
+from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from gpuwatch.engine.frame import Watch
 from gpuwatch.errors import UserError
-from gpuwatch.tui.dialogs import Help
+from gpuwatch.tui.few_colours import SixteenColours
 from gpuwatch.tui.glyphs import ASCII, UNICODE
-from gpuwatch.tui.keymap import Where, bindings
+from gpuwatch.tui.help import Help
+from gpuwatch.tui.keymap import Keymap, Where, bindings
 from gpuwatch.tui.live_screen import LiveScreen
 from gpuwatch.tui.palette import KeyCommands
 from gpuwatch.tui.remembered import Remembered, recall, remember
@@ -27,9 +32,10 @@ from gpuwatch.tui.theme import THEME
 SHOTS = Path("screenshots")
 LOCAL_HZ = 30.0
 REMOTE_HZ = 10.0
-_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CHECK_SECONDS = 1.0
 _GC_THRESHOLDS = (100_000, 50, 100)
+_SIXTEEN = SixteenColours()
 
 
 class GpuwatchApp(App[None]):
@@ -39,7 +45,12 @@ class GpuwatchApp(App[None]):
     TITLE = "gpuwatch"
     COMMANDS = {KeyCommands}  # noqa: RUF012 - as Textual declares it
     BINDINGS = bindings("everywhere")
-    CSS = "Screen { background: $background; overflow: hidden; }"
+    CSS = """
+    Screen { background: $background; overflow: hidden; }
+    App.ascii Toast, App.ascii LiveScreen #banner { border: none; }
+    App.ascii CommandPalette * { border: none; }
+    App.ascii SearchIcon { display: none; }
+    """
     AUTO_FOCUS: ClassVar[str | None] = None
 
     def __init__(
@@ -54,22 +65,31 @@ class GpuwatchApp(App[None]):
         shots: Path = SHOTS,
         kiosk: float | None = None,
         remembered: Remembered | None = None,
+        keymap: Keymap | None = None,
     ) -> None:
         """`kiosk` goes on by itself after so many seconds; `shots` takes screenshots;
-        `remembered` is how the live screen starts."""
+        `remembered` is how the live screen starts; `keymap` has the user's own keys."""
         super().__init__()
         self._shots = shots
         self.kiosk = kiosk
         self.remembered = remembered or Remembered()
+        self.keymap = keymap or Keymap()
+        self.keymap.rebind(self)
         self._live_screen = screen
         self.feed = watch
         self.glyphs = ASCII if ascii_only else UNICODE
+        self.set_class(ascii_only, "ascii")
         self.rate_hz = rate_hz
         self._picker = picker
         self._owns_process = owns_process
         self.register_theme(THEME)
         if "TEXTUAL_THEME" not in os.environ:
             self.theme = THEME.name
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        few = self.console.color_system == "standard" and not self.is_headless
+        given = super().get_line_filters()
+        return [*given, _SIXTEEN] if few else given
 
     def on_mount(self) -> None:
         self.push_screen(StartScreen() if self._picker else self._live_screen(None, None))
@@ -105,37 +125,52 @@ class GpuwatchApp(App[None]):
         return "start" if starting else self._live_screen.where
 
     def action_help(self) -> None:
-        self.push_screen(Help(self.where))
+        self.push_screen(Help(self.keymap.help_keys(self.where)))
+
+    def action_command_palette(self) -> None:
+        self.push_screen(CommandPalette(placeholder="search for an action"))
 
     def action_shot(self) -> None:
-        """Saves the screen as an SVG picture, named by source, probe and time."""
+        """Saves the screen as an SVG picture, named by source, probe and time; a browser gets
+        it to download."""
         source = Path(self.feed.source()).stem
         frame = self.feed.latest()
         probe = Path(frame.probe).stem if frame is not None else "start"
         stamp = time.strftime("%Y%m%d-%H%M%S")
+        name = f"{source}-{probe}-{stamp}.svg"
+        if self.is_web:
+            self.deliver_screenshot(name)
+            return
         try:
             self._shots.mkdir(parents=True, exist_ok=True)
-            name = f"{source}-{probe}-{stamp}.svg"
             self.notify(f"saved {self.save_screenshot(name, str(self._shots))}")
         except OSError as problem:
             self.notify(f"no screenshot: {problem}", severity="error")
 
     def _end_by_signal(self, number: int) -> None:
-        if not sys.stderr.isatty():
+        if not can_draw():
             self._abandon()
         self.exit(return_code=128 + number)
 
     def _check_terminal(self) -> None:
         """Textual's thread that writes to the terminal ends when that is gone, and an orderly
-        exit would then wait for it for ever."""
-        writer = getattr(self._driver, "_writer_thread", None)
-        if writer is not None and not writer.is_alive():
+        exit would then wait for it for ever. In a browser the one that reads ends so."""
+        name = "_key_thread" if self.is_web else "_writer_thread"
+        thread = getattr(self._driver, name, None)
+        if thread is not None and not thread.is_alive():
             self._abandon()
 
     def _abandon(self) -> NoReturn:
         """Ends the worker and the process at once: there is no terminal left to restore."""
         self.feed.close()
         os._exit(128 + signal.SIGHUP)
+
+
+class _BlankScrollBar(ScrollBarRender):
+    """Told by its background alone."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "] * 8
+    HORIZONTAL_BARS: ClassVar[list[str]] = [" "] * 8
 
 
 def _calm_collector() -> None:
@@ -150,6 +185,12 @@ def _keep(state: Remembered) -> None:
         remember(state)
     except OSError as problem:
         print(f"gpuwatch: the state of the screen is not saved: {problem}", file=sys.stderr)
+
+
+def can_draw() -> bool:
+    """Whether the streams are a terminal's, or textual-serve's on their way to a browser."""
+    served = os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
+    return served or (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty())
 
 
 def default_rate() -> float:
@@ -167,18 +208,20 @@ def run_app(
     screen: type[LiveScreen] = LiveScreen,
     shots: Path = SHOTS,
     kiosk: float | None = None,
+    keymap: Keymap | None = None,
 ) -> int:
     """Shows `watch` until the user quits, closes it, and returns the exit status.
 
-    0 after a normal end, 128 + number after SIGTERM or SIGHUP, the error's status when quitting
-    from one, 1 after a fault of the screen itself. `picker` starts with the choice of kernel and
-    probe; see `GpuwatchApp` for the rest. How the screen is left is remembered for the next run.
+    0 after a normal end, 128 + number after SIGINT, SIGTERM or SIGHUP, the error's status when
+    quitting from one, 1 after a fault of the screen itself. `picker` starts with the choice of
+    kernel and probe; see `GpuwatchApp` for the rest. How the screen is left is remembered for
+    the next run.
     Raises UserError when the terminal cannot be drawn on, or what was remembered not be read.
     """
     try:
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not can_draw():
             raise UserError(
-                "the live screen needs a terminal for input and for stderr",
+                "the live screen needs a terminal for input, output and stderr",
                 hint="use `gpuwatch report` for output to a file or a pipe",
             )
         app = GpuwatchApp(
@@ -191,7 +234,10 @@ def run_app(
             shots=shots,
             kiosk=kiosk,
             remembered=recall(),
+            keymap=keymap,
         )
+        if ascii_only:
+            ScrollBar.renderer = _BlankScrollBar
         thresholds = gc.get_threshold()
         try:
             app.run()

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from gpuwatch.engine.frame import Frame, Status
 from gpuwatch.tui.comparison import speed_text, speedup
 from gpuwatch.tui.glyphs import Glyphs, seconds, shape, whole
-from gpuwatch.tui.keymap import Where, footer
+from gpuwatch.tui.keymap import Where
 from gpuwatch.tui.paint import Span, as_many, roomiest, spread_out, width_of
 from gpuwatch.tui.pane import Drawing, View
 from gpuwatch.tui.theme import (
@@ -191,8 +191,7 @@ class Header(Drawing, Widget):
 
     def _ratio_text(self, frame: Frame) -> str:
         """Probed time over plain time, "" where the plain time is not known."""
-        plain, probed = frame.seconds_plain, frame.seconds_probed
-        return f"{self.glyphs.times}{probed / plain:.2f}" if plain > 0 else ""
+        return "" if frame.ratio is None else f"{self.glyphs.times}{frame.ratio:.2f}"
 
     def _registers(self, frame: Frame, label: str) -> list[Span]:
         return [
@@ -275,7 +274,7 @@ class Footer(Drawing, Widget):
 
     def _groups(self) -> list[tuple[str, list[Span]]]:
         """(action, spans) of the keys that fit; help and quit come before all others."""
-        keys = footer(self.where)
+        keys = self.keymap.footer(self.where)
         room = self.size.width - 1
         kept = {"help", "finish"}
         used = sum(len(key) + len(label) + 3 for key, label, action in keys if action in kept)

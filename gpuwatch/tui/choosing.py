@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from gpuwatch.engine.frame import Frame, KernelChoice
-from gpuwatch.launch import LaunchForm
+from gpuwatch.engine.frame import Frame, KernelChoice, LaunchForm
 from gpuwatch.tui.dialogs import KernelPicker
 from gpuwatch.tui.frame_screen import FittedScreen
 from gpuwatch.tui.kiosk import next_stop
-from gpuwatch.tui.launch_form import LaunchFormScreen
+from gpuwatch.tui.launch_form import ask_launch
 from gpuwatch.tui.lists import split_choice
 
 
@@ -98,7 +97,7 @@ class ChoosingScreen(FittedScreen[None]):
             self.notify("the kernels are not known yet")
             return
         chosen = self._kernel or (self._frame.mangled if self._frame is not None else "")
-        self.app.push_screen(KernelPicker(kernels, chosen), self._picked)
+        self.app.push_screen(KernelPicker(kernels, chosen, self.gpuwatch.keymap), self._picked)
 
     def _picked(self, option: str | None) -> None:
         kernel, launch = split_choice(option)
@@ -121,10 +120,9 @@ class ChoosingScreen(FittedScreen[None]):
         return next((one for one in known if one.mangled == kernel), None)
 
     def _ask(self, choice: KernelChoice, form: LaunchForm) -> None:
-        def filled(form: LaunchForm | None) -> None:
-            if form is not None:
-                self._kernel, self._paused = choice.mangled, False
-                self.gpuwatch.feed.give(choice.mangled, form, self._probe)
-                self.pull()
+        def give(filled: LaunchForm) -> None:
+            self._kernel, self._paused = choice.mangled, False
+            self.gpuwatch.feed.give(choice.mangled, filled, self._probe)
+            self.pull()
 
-        self.app.push_screen(LaunchFormScreen(choice, form), filled)
+        ask_launch(self.gpuwatch, choice, form, give)

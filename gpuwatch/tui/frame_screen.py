@@ -36,7 +36,7 @@ class TooSmall(Drawing, Widget):
             [("gpuwatch", STRONG)],
             [(f"needs {LEAST[0]}x{LEAST[1]},", TEXT)],
             [(f"this is {width}x{height}.", TEXT)],
-            [("q", KEY), (" quit", TEXT)],
+            [(self.keymap.text("quit"), KEY), (" quit", TEXT)],
         ]
         row = y - max(0, (self.size.height - len(lines)) // 2)
         if not 0 <= row < len(lines):
@@ -62,6 +62,9 @@ class FittedScreen(Screen[Result]):
     @property
     def glyphs(self) -> Glyphs:
         return self.gpuwatch.glyphs
+
+    def on_mount(self) -> None:
+        self.gpuwatch.keymap.rebind(self)
 
     def parts(self) -> Iterable[Widget]:
         raise NotImplementedError

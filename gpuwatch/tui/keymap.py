@@ -1,119 +1,206 @@
-"""Every key, once: bindings, footer and help are made from this table."""
+"""Every key, once: bindings, footer and help are made from these tables."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Literal
 
 from textual.binding import Binding, BindingType
+from textual.dom import DOMNode
+from textual.keys import Keys, format_key
 
 Where = Literal["everywhere", "live", "replay", "start"]
-"""A replay has the live keys too, where it gives them no other meaning."""
+"""A replay has the live actions too, but those whose usual keys it needs for its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """`keys` as Textual names them, `shown` as a reader does. An empty `label` keeps it out of
-    the footer; an empty `action` is a key that the focused widget handles itself."""
+    """`keys` as Textual names them; a reader sees `shown`, if given, in their place. An empty
+    `label` keeps it out of the footer; an empty `action` is a key that the focused widget handles
+    itself. What has an `id` can be given other keys by the user."""
 
+    id: str
     keys: str
     action: str
-    shown: str
     label: str
     help: str
-    where: Where
     priority: bool = False
+    shown: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.keys.split(","))
+
+    @property
+    def text(self) -> str:
+        return self.shown or "/".join(map(key_text, self.names))
 
 
-KEYS: tuple[Key, ...] = (
-    Key("enter", "start", "enter", "start", "start watching", "start", priority=True),
-    Key("tab", "app.focus_next", "tab", "other list", "go to the other list", "start"),
-    Key("up,down", "", "up/down", "choose", "choose a kernel or a probe", "start"),
-    *(
-        Key(
-            str(n),
-            f"probe({n})",
-            "1-9",
-            "probe" if n == 1 else "",
-            "switch the probe; the kernel keeps running" if n == 1 else "",
-            "live",
-        )
-        for n in range(1, 10)
-    ),
-    Key("k", "pick_kernel", "k", "kernel", "choose another kernel of the file", "live"),
-    Key("o", "other_source", "o", "", "the next source; the former becomes the baseline", "live"),
-    Key("l", "edit_launch", "l", "", "say how the kernel is launched (--no-run)", "live"),
-    Key("b", "baseline", "b", "baseline", "compare with what is shown now; again: no more", "live"),
-    Key("space", "pause", "space", "pause", "freeze the view; launches go on", "live"),
-    Key("s", "sort_next", "s", "sort", "sort the warps by the next column", "live"),
-    Key("S", "sort_reverse", "S", "reverse", "reverse the order", "live"),
-    Key("slash", "filter", "/", "filter", "show only some rows: sm == 3 and elapsed > p99", "live"),
-    Key("f", "freeze", "f", "freeze", "keep the rows in their order while values change", "live"),
-    Key("x", "histogram_scale", "x", "", "histogram: linear, log values, log counts", "live"),
-    Key("v", "histogram_field", "v", "", "histogram: the next field of the probe", "live"),
-    Key("a", "accumulate", "a", "", "histogram: one launch, or all since the reset", "live"),
-    Key("t", "timeline", "t", "timeline", "blocks over time in place of the occupancy", "live"),
-    Key("plus,minus", "", "+/-/0", "", "timeline: zoom in, out, back to the whole", "live"),
-    Key("e", "", "e", "", "timeline: show the lanes of every SM", "live"),
-    Key("m", "maximise", "m", "maximise", "give the focused pane the screen; again: back", "live"),
-    Key("h", "hide", "h", "", "hide the focused pane", "live"),
-    Key("H", "unhide", "H", "", "show all hidden panes again", "live"),
-    Key("p", "below('source')", "p", "", "source and PTX in place of the table", "live"),
-    Key("n,N", "", "n/N", "", "source: the next line, or the one before, with a probe", "live"),
-    Key("g", "below('log')", "g", "", "what compiler, weaver and device said", "live"),
-    Key("w", "record", "w", "", "write ten launches to a trace folder", "live"),
-    Key("r", "reset", "r", "reset", "forget the averages and counts", "live"),
-    Key("ctrl+r", "restart", "ctrl+r", "restart", "start a fresh worker", "live"),
-    Key("ctrl+r", "restart", "ctrl+r", "try again", "start a fresh worker", "start"),
-    Key("tab,shift+tab", "", "tab", "", "go to the next pane", "live"),
-    Key("up,down", "", "up/down", "", "select a warp; the selection follows that warp", "live"),
-    Key("pageup,pagedown,home,end", "", "page/home/end", "", "move through the warps", "live"),
-    Key("left,right", "", "left/right", "", "scroll a table wider than its pane", "live"),
-    Key("enter", "", "enter", "", "filter the table by the SM, block or bucket chosen", "live"),
-    Key("escape", "unselect", "esc", "", "drop the selection, the filter, maximise", "live"),
-    Key("space", "play", "space", "play/stop", "play the recorded launches, or stop", "replay"),
-    Key("comma", "move(-1)", ",", "back", "the launch before", "replay"),
-    Key("full_stop", "move(1)", ".", "on", "the launch behind", "replay"),
-    Key("less_than_sign", "move(-10)", "<", "", "ten launches back", "replay"),
-    Key("greater_than_sign", "move(10)", ">", "", "ten launches further", "replay"),
-    Key("left_square_bracket", "faster(-1)", "[", "slower", "play more slowly", "replay"),
-    Key("right_square_bracket", "faster(1)", "]", "faster", "play faster", "replay"),
-    Key("c", "shot", "c", "", "save the screen as an SVG picture", "everywhere"),
-    Key("ctrl+p", "command_palette", "ctrl+p", "", "find any action by its name", "everywhere"),
-    Key("question_mark", "help", "?", "help", "show this help", "everywhere"),
-    Key("q", "finish", "q", "quit", "quit", "everywhere"),
-    Key("ctrl+c", "finish", "ctrl+c", "", "quit", "everywhere", priority=True),
-    Key("ctrl+z", "suspend_process", "ctrl+z", "", "suspend; `fg` brings it back", "everywhere"),
+_START = (
+    Key("start", "enter", "start", "start", "start watching", priority=True),
+    Key("", "tab", "app.focus_next", "other list", "go to the other list"),
+    Key("", "up,down", "", "choose", "choose a kernel or a probe"),
+    Key("restart", "ctrl+r", "restart", "try again", "start a fresh worker"),
 )
+_LIVE = (
+    Key("", "1", "probe(1)", "probe", "switch the probe; the kernel keeps running", shown="1-9"),
+    *(Key("", str(n), f"probe({n})", "", "") for n in range(2, 10)),
+    Key("kernel", "k", "pick_kernel", "kernel", "choose another kernel of the file"),
+    Key("next-source", "o", "other_source", "", "the next source; the former becomes the baseline"),
+    Key("launch", "l", "edit_launch", "", "say how the kernel is launched (--no-run)"),
+    Key("baseline", "b", "baseline", "baseline", "compare with what is shown now; again: no more"),
+    Key("pause", "space", "pause", "pause", "freeze the view; launches go on"),
+    Key("sort", "s", "sort_next", "sort", "sort the warps by the next column"),
+    Key("reverse", "S", "sort_reverse", "reverse", "reverse the order"),
+    Key("filter", "slash", "filter", "filter", "show only some rows: sm == 3 and elapsed > p99"),
+    Key("freeze", "f", "freeze", "freeze", "keep the rows in their order while values change"),
+    Key("scale", "x", "histogram_scale", "", "histogram: linear, log values, log counts"),
+    Key("field", "v", "histogram_field", "", "histogram: the next field of the probe"),
+    Key("accumulate", "a", "accumulate", "", "histogram: one launch, or all since the reset"),
+    Key("timeline", "t", "timeline", "timeline", "blocks over time in place of the occupancy"),
+    Key(
+        "",
+        "plus,equals_sign,minus,0",
+        "",
+        "",
+        "timeline: zoom in, out, back to the whole",
+        shown="+/-/0",
+    ),
+    Key("", "e", "", "", "timeline: show the lanes of every SM"),
+    Key("maximise", "m", "maximise", "maximise", "give the focused pane the screen; again: back"),
+    Key("hide", "h", "hide", "", "hide the focused pane"),
+    Key("unhide", "H", "unhide", "", "show all hidden panes again"),
+    Key("source", "p", "below('source')", "", "source and PTX in place of the table"),
+    Key("", "n,N", "", "", "source: the next line, or the one before, with a probe"),
+    Key("log", "g", "below('log')", "", "what compiler, weaver and device said"),
+    Key("record", "w", "record", "", "write ten launches to a trace folder"),
+    Key("reset", "r", "reset", "reset", "forget the averages and counts"),
+    Key("restart", "ctrl+r", "restart", "restart", "start a fresh worker"),
+    Key("", "tab,shift+tab", "", "", "go to the next pane", shown="tab"),
+    Key("", "up,down", "", "", "select a warp; the selection follows that warp"),
+    Key("", "pageup,pagedown,home,end", "", "", "move through the warps", shown="page/home/end"),
+    Key("", "left,right", "", "", "scroll a table wider than its pane"),
+    Key("", "enter", "", "", "filter the table by the SM, block or bucket chosen"),
+    Key("unselect", "escape", "unselect", "", "drop the selection, the filter, maximise"),
+)
+_REPLAY = (
+    Key("play", "space", "play", "play/stop", "play the recorded launches, or stop"),
+    Key("back", "comma", "move(-1)", "back", "the launch before"),
+    Key("on", "full_stop", "move(1)", "on", "the launch behind"),
+    Key("back-ten", "less_than_sign", "move(-10)", "", "ten launches back"),
+    Key("on-ten", "greater_than_sign", "move(10)", "", "ten launches further"),
+    Key("slower", "left_square_bracket", "faster(-1)", "slower", "play more slowly"),
+    Key("faster", "right_square_bracket", "faster(1)", "faster", "play faster"),
+)
+_EVERYWHERE = (
+    Key("picture", "c", "shot", "", "save the screen as an SVG picture"),
+    Key("palette", "ctrl+p", "command_palette", "", "find any action by its name"),
+    Key("help", "question_mark", "help", "help", "show this help"),
+    Key("quit", "q", "finish", "quit", "quit"),
+    Key("", "ctrl+c", "finish", "", "quit", priority=True),
+    Key("suspend", "ctrl+z", "suspend_process", "", "suspend; `fg` brings it back"),
+)
+KEYS: Mapping[Where, tuple[Key, ...]] = {
+    "start": _START,
+    "live": _LIVE,
+    "replay": _REPLAY,
+    "everywhere": _EVERYWHERE,
+}
 
 
 def bindings(where: Where) -> list[BindingType]:
     """The bindings of one part of the program."""
     return [
-        Binding(key.keys, key.action, key.help, show=False, priority=key.priority)
-        for key in KEYS
-        if key.where == where and key.action
+        Binding(key.keys, key.action, key.help, show=False, priority=key.priority, id=key.id)
+        for key in KEYS[where]
+        if key.action
     ]
 
 
-def commands(where: Where) -> list[tuple[str, str, str]]:
-    """(key, what it does, action) for the command palette."""
-    return [(key.shown, key.help, key.action) for key in _keys(where) if key.action and key.help]
+def key_text(name: str) -> str:
+    """How a reader knows the key that Textual calls `name`."""
+    *modifiers, last = name.split("+")
+    text = format_key(last)
+    return "+".join([*modifiers, text if text.isascii() else last])
 
 
-def footer(where: Where) -> list[tuple[str, str, str]]:
-    """(key, label, action) for the footer, in order of use."""
-    return [(key.shown, key.label, key.action) for key in _keys(where) if key.label]
+def normal_name(key: str) -> str:
+    """Textual's name of the key that the user calls `key`, a name or a character; "" for what
+    no key is called."""
+    (binding,) = Binding.make_bindings([Binding(key, "")])
+    *modifiers, last = binding.key.split("+")
+    named = last in {one.value for one in Keys}
+    modifying = {"ctrl", "alt", "shift"} if named else {"ctrl", "alt"}
+    known = named or len(format_key(last)) == 1
+    return binding.key if known and modifying.issuperset(modifiers) else ""
 
 
-def help_lines(where: Where) -> list[tuple[str, str]]:
-    """(key, what it does), once for each."""
-    return [(key.shown, key.help) for key in _keys(where) if key.help]
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Two actions that one key stands for. The user has moved at least the first."""
+
+    key: str
+    moved: Key
+    other: Key
 
 
-def _keys(where: Where) -> list[Key]:
-    own = [key for key in KEYS if key.where == where]
+class Keymap:
+    """The tables with the user's own keys in them: `changed` gives the keys of some ids."""
+
+    def __init__(self, changed: Mapping[str, str] | None = None) -> None:
+        self.changed = dict(changed or {})
+        self.table = {where: tuple(map(self._mapped, keys)) for where, keys in KEYS.items()}
+
+    def _mapped(self, key: Key) -> Key:
+        wanted = self.changed.get(key.id)
+        return key if wanted is None else replace(key, keys=wanted, shown="")
+
+    def rebind(self, node: DOMNode) -> None:
+        """Gives the bindings of `node` that have ids their keys. (`App.set_keymap` would do so
+        at each key press, after the keys that a focused Input takes are gone.)"""
+        if self.changed:
+            node._bindings.apply_keymap(
+                {key.id: key.keys for keys in self.table.values() for key in keys if key.id}
+            )
+
+    def clashes(self) -> Iterator[Clash]:
+        """Keys that would do two things at once."""
+        parts: tuple[Where, ...] = ("start", "live", "replay")
+        for where in parts:
+            for one, other in combinations(self.of(where), 2):
+                if one.action != other.action:
+                    moved, still = (one, other) if one.id in self.changed else (other, one)
+                    shared = set(one.names) & set(other.names)
+                    yield from (Clash(name, moved, still) for name in sorted(shared))
+
+    def text(self, id: str) -> str:  # noqa: A002 - as Binding has it
+        """The keys of an action, as a reader knows them."""
+        return next(key.text for keys in self.table.values() for key in keys if key.id == id)
+
+    def commands(self, where: Where) -> list[tuple[str, str, str]]:
+        """(key, what it does, action) for the command palette."""
+        return [
+            (key.text, key.help, key.action) for key in self.of(where) if key.action and key.help
+        ]
+
+    def footer(self, where: Where) -> list[tuple[str, str, str]]:
+        """(key, label, action) for the footer, in order of use."""
+        return [(key.text, key.label, key.action) for key in self.of(where) if key.label]
+
+    def help_keys(self, where: Where) -> list[Key]:
+        """What the help tells, each once."""
+        return [key for key in self.of(where) if key.help]
+
+    def of(self, where: Where) -> list[Key]:
+        """All that count in one part of the program."""
+        return list(map(self._mapped, _counting(where)))
+
+
+def _counting(where: Where) -> list[Key]:
+    own = list(KEYS[where])
     if where == "replay":
         taken = {key.keys for key in own}
-        own += [key for key in KEYS if key.where == "live" and key.keys not in taken]
-    return own + [key for key in KEYS if key.where == "everywhere"]
+        own += [key for key in KEYS["live"] if key.keys not in taken]
+    return own + list(KEYS["everywhere"])

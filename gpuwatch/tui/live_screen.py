@@ -67,6 +67,7 @@ class LiveScreen(ChoosingScreen):
         super().__init__(kernel, probe)
         self._table: RecordTable | None = None
         self._newest: Frame | None = None
+        self._newest_table: RecordTable | None = None
         self._baseline: Baseline | None = None
         self._error: UserError | None = None
         self._tick = 0
@@ -141,7 +142,7 @@ class LiveScreen(ChoosingScreen):
         newest, status = watch.latest(), watch.status()
         self._observe(newest)
         if newest is not None and (not self._paused or self._frame is None):
-            self._take(newest)
+            self._take(newest, self._newest_table)
         self._tick += 1
         self._show_banner(status)
         warps = self.query_one(WarpPane)
@@ -163,18 +164,18 @@ class LiveScreen(ChoosingScreen):
     def _observe(self, newest: Frame | None) -> None:
         """Counts every launch that comes, once, whether or not it is shown."""
         if newest is not None and newest is not self._newest:
-            self._newest = newest
-            self.query_one(HistogramPane).observe(newest, table_of(newest))
+            self._newest, self._newest_table = newest, table_of(newest)
+            self.query_one(HistogramPane).observe(newest, self._newest_table)
 
-    def _take(self, frame: Frame) -> None:
-        """Of another build than the last frame's, the last becomes the baseline."""
+    def _take(self, frame: Frame, table: RecordTable | None) -> None:
+        """Shows a frame. Of another build than the last frame's, the last becomes the baseline."""
         if frame is self._frame:
             return
         if self._frame is not None and frame.build != self._frame.build:
             self._baseline = Baseline.of(self._frame)
             self._followed(frame)
         self._frame = frame
-        self._table = with_delta(table_of(frame), self._baseline)
+        self._table = with_delta(table, self._baseline)
 
     def _view(self, status: Status, waiting: bool, now: int) -> View:
         watch, frame = self.gpuwatch.feed, self._frame
@@ -231,7 +232,8 @@ class LiveScreen(ChoosingScreen):
         self._error = bad
         self.set_class(bad is not None, "failed")
         if bad is not None:
-            closing = "ctrl+r restarts the worker, q quits"
+            keys = self.gpuwatch.keymap
+            closing = f"{keys.text('restart')} restarts the worker, {keys.text('quit')} quits"
             if bad.at is not None:
                 closing = f"saving the file tries again, {closing}"
             if status.state == "running":
@@ -319,7 +321,8 @@ class LiveScreen(ChoosingScreen):
     def action_record(self) -> None:
         folder = self.gpuwatch.feed.record(RECORDED)
         if folder:
-            self.notify(f"{RECORDED} launches to {folder}; g shows the log", title="recording")
+            key = self.gpuwatch.keymap.text("log")
+            self.notify(f"{RECORDED} launches to {folder}; {key} shows the log", title="recording")
         else:
             self.notify("this is a recording already")
 

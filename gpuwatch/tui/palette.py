@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from gpuwatch.tui.keymap import commands
-
 if TYPE_CHECKING:
     from gpuwatch.tui.app import GpuwatchApp
 
@@ -26,7 +24,7 @@ class KeyCommands(Provider):
         for probe in self.gpuwatch.feed.probes():
             if probe.key and not probe.problem:
                 yield f"probe {probe.name}: {probe.title}", str(probe.key), f"probe({probe.key})"
-        for key, text, action in commands(self.gpuwatch.where):
+        for key, text, action in self.gpuwatch.keymap.commands(self.gpuwatch.where):
             yield text, key, action
 
     async def discover(self) -> Hits:

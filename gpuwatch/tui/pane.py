@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rich.style import Style
 from textual.filter import ANSIToTruecolor
@@ -16,6 +16,7 @@ from textual.widget import Widget
 from gpuwatch.engine.frame import Frame, Listing, LogEntry, ProbeChoice, Status
 from gpuwatch.tui.comparison import Baseline
 from gpuwatch.tui.glyphs import UNICODE, Glyphs
+from gpuwatch.tui.keymap import Keymap
 from gpuwatch.tui.paint import Span, roomiest, spread_out, strip_of
 from gpuwatch.tui.record_table import RecordTable
 from gpuwatch.tui.theme import FOCUS, QUIET, RULE, TITLE
@@ -68,6 +69,8 @@ class Narrow(Message):
 
 
 if TYPE_CHECKING:
+    from gpuwatch.tui.app import GpuwatchApp
+
     _Mixin = Widget
 else:  # with Widget as a base, Textual would take default CSS from here and not from ScrollView
     _Mixin = object
@@ -82,6 +85,10 @@ class Drawing(_Mixin):
     _base: Style | None = None
     """What lies below the text, and the width, while lines are drawn."""
     _across: int = 0
+
+    @property
+    def keymap(self) -> Keymap:
+        return cast("GpuwatchApp", self.app).keymap
 
     @property
     def stale(self) -> bool:

@@ -23,11 +23,14 @@ class Remembered:
     hidden: tuple[str, ...] = ()
 
 
-def state_file() -> Path:
-    """In `GPUWATCH_CONFIG_DIR`, or the user's own configuration folder."""
+def config_folder() -> Path:
+    """`GPUWATCH_CONFIG_DIR`, or the user's own configuration folder."""
     chosen = os.environ.get("GPUWATCH_CONFIG_DIR")
-    folder = Path(chosen) if chosen else Path(platformdirs.user_config_dir("gpuwatch"))
-    return folder / "state.json"
+    return Path(chosen) if chosen else Path(platformdirs.user_config_dir("gpuwatch"))
+
+
+def state_file() -> Path:
+    return config_folder() / "state.json"
 
 
 def recall() -> Remembered:

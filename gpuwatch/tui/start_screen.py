@@ -10,13 +10,12 @@ from textual.widget import Widget
 from textual.widgets import Static
 from textual.widgets.option_list import Option
 
-from gpuwatch.engine.frame import KernelChoice
+from gpuwatch.engine.frame import KernelChoice, LaunchForm
 from gpuwatch.errors import UserError
-from gpuwatch.launch import LaunchForm
 from gpuwatch.tui.bars import Footer, StatusLine
 from gpuwatch.tui.frame_screen import FittedScreen
 from gpuwatch.tui.keymap import bindings
-from gpuwatch.tui.launch_form import LaunchFormScreen
+from gpuwatch.tui.launch_form import ask_launch
 from gpuwatch.tui.lists import ChoiceList, kernel_options, probe_options, split_choice
 from gpuwatch.tui.theme import CHOSEN, QUIET, STRONG, TAG, TEXT, WRONG
 
@@ -80,7 +79,9 @@ class StartScreen(FittedScreen[None]):
             self._error = status.error
             self.set_class(self._error is not None, "failed")
             if self._error is not None:
-                text = error_text(self._error, "\nq quits, ctrl+r tries again")
+                keys = self.gpuwatch.keymap
+                closing = f"\n{keys.text('quit')} quits, {keys.text('restart')} tries again"
+                text = error_text(self._error, closing)
                 self.query_one("#error-text", Static).update(text)
         kernels = watch.kernels()
         if kernels != self._kernels:
@@ -124,12 +125,11 @@ class StartScreen(FittedScreen[None]):
         self.gpuwatch.go_live(kernel, probe)
 
     def _ask(self, choice: KernelChoice, form: LaunchForm, probe: str | None) -> None:
-        def filled(form: LaunchForm | None) -> None:
-            if form is not None:
-                self.gpuwatch.feed.give(choice.mangled, form, probe)
-                self.gpuwatch.go_live(choice.mangled, probe)
+        def give(filled: LaunchForm) -> None:
+            self.gpuwatch.feed.give(choice.mangled, filled, probe)
+            self.gpuwatch.go_live(choice.mangled, probe)
 
-        self.app.push_screen(LaunchFormScreen(choice, form), filled)
+        ask_launch(self.gpuwatch, choice, form, give)
 
     def on_option_list_option_selected(self) -> None:
         self.action_start()

@@ -6,6 +6,8 @@ only carrier of a value: the number stands beside it.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from rich.color import Color
 from rich.style import Style
 from textual.theme import Theme
@@ -49,6 +51,7 @@ ALARM = Style(color="#ffffff", bgcolor="#b3261e", bold=True)
 WOVEN = Style(color=ORANGE)
 CAPTION = Style(color="#ffffff", bgcolor=PANEL, bold=True)
 CAPTION_QUIET = Style(color=ORANGE, bgcolor=PANEL)
+FOUND = Style(color=ORANGE, underline=True)
 FASTER = CHOSEN
 SLOWER = Style(color=BACKGROUND, bgcolor=ORANGE, bold=True)
 FORMER = Style(color="#5b6979")
@@ -56,15 +59,18 @@ FORMER = Style(color="#5b6979")
 MARK = Style(color="#ffffff", bold=True)
 
 _STOPS = ((47, 111, 184), (96, 150, 196), (170, 160, 150), (232, 150, 70), (255, 159, 50))
+_GLOW = ((31, 58, 95), (47, 111, 184), (120, 150, 175), (255, 159, 50), (255, 233, 190))
+"""Ever brighter, so that it tells more from less without hues too."""
 _SHADES = 32
+Stops = tuple[tuple[int, int, int], ...]
 
 
-def _blend(position: float) -> tuple[int, int, int]:
-    scaled = position * (len(_STOPS) - 1)
-    lower = min(int(scaled), len(_STOPS) - 2)
+def _blend(position: float, stops: Stops = _STOPS) -> tuple[int, int, int]:
+    scaled = position * (len(stops) - 1)
+    lower = min(int(scaled), len(stops) - 2)
     part = scaled - lower
     red, green, blue = (
-        round(a + (b - a) * part) for a, b in zip(_STOPS[lower], _STOPS[lower + 1], strict=True)
+        round(a + (b - a) * part) for a, b in zip(stops[lower], stops[lower + 1], strict=True)
     )
     return red, green, blue
 
@@ -90,3 +96,15 @@ def ramp(fraction: float) -> Style:
 def heat(fraction: float) -> Style:
     """Background for a value of 0..1, with dark text on it."""
     return _HEAT[_shade(fraction)]
+
+
+def glow_rgb(fraction: float) -> tuple[int, int, int]:
+    """Colour of a value of 0..1 in a picture of cells."""
+    return _blend(fraction, _GLOW)
+
+
+@lru_cache(maxsize=2048)
+def glow(fraction: float, below: float | None = None) -> Style:
+    """A cell of such a picture; `below` is the value of its lower half."""
+    lower = None if below is None else Color.from_rgb(*glow_rgb(below))
+    return Style.from_color(Color.from_rgb(*glow_rgb(fraction)), lower)

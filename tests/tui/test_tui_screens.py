@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from fake_watch import GEMM, H200, TILED, FakeWatch
 from gpuwatch.analysis.ordering import Ordering
 from gpuwatch.engine.frame import Status
 from gpuwatch.errors import UserError
+from gpuwatch.tui import live_screen
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.bars import Footer, Header
 from gpuwatch.tui.dialogs import KernelPicker
@@ -19,6 +21,7 @@ from gpuwatch.tui.glyphs import brief
 from gpuwatch.tui.histogram_pane import HistogramPane
 from gpuwatch.tui.live_screen import LiveScreen
 from gpuwatch.tui.occupancy_pane import OccupancyPane
+from gpuwatch.tui.record_table import table_of
 from gpuwatch.tui.warp_pane import WarpPane
 
 
@@ -233,12 +236,11 @@ async def test_a_maximised_pane_takes_the_room_of_all() -> None:
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])
-@pytest.mark.parametrize("dialog", ["k", "question_mark"])
-async def test_quits_out_of_a_dialog(dialog: str, key: str) -> None:
+async def test_quits_out_of_a_dialog(key: str) -> None:
     app = GpuwatchApp(FakeWatch(), picker=False)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause(0.2)
-        await pilot.press(dialog)
+        await pilot.press("k")
         assert not isinstance(app.screen, LiveScreen)
         await pilot.press(key)
         await pilot.pause(0.2)
@@ -254,3 +256,16 @@ async def test_no_picker_opens_before_the_kernels_are_known() -> None:
         await pilot.pause(0.2)
         await pilot.press("k")
         assert isinstance(app.screen, LiveScreen)
+
+
+async def test_the_table_of_a_frame_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Mock(side_effect=table_of)
+    monkeypatch.setattr(live_screen, "table_of", made)
+    watch = FakeWatch()
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        watch.advance()
+        await pilot.pause(0.2)
+        assert app.screen.query_one(WarpPane).view.frame is watch.frame  # type: ignore[union-attr]
+        assert made.call_count == 2

@@ -36,3 +36,10 @@ async def _settle(pilot: Pilot[None]) -> None:
 def test_screen(snap_compare: Compare, picker: bool, size: tuple[int, int]) -> None:
     app = GpuwatchApp(FakeWatch(), picker=picker)
     assert snap_compare(app, terminal_size=size, run_before=_settle)
+
+
+@pytest.mark.parametrize("typed", ["", "hist f"], ids=["all", "found"])
+def test_help(snap_compare: Compare, typed: str) -> None:
+    app = GpuwatchApp(FakeWatch(), picker=False)
+    keys = ["question_mark", *("space" if key == " " else key for key in typed)]
+    assert snap_compare(app, terminal_size=(80, 24), press=keys, run_before=_settle)

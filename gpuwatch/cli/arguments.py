@@ -21,6 +21,7 @@ commands:
   gpuwatch SOURCE SOURCE       the same with two to compare: o switches
   gpuwatch report SOURCE       the same without a screen; SOURCE may be a trace
   gpuwatch record SOURCE       launches written to a trace folder
+  gpuwatch serve SOURCE        the live view in a browser
   gpuwatch replay DIR          a recorded trace on the live screen
   gpuwatch export DIR --to F   a trace as perfetto, chrome, parquet, csv, json or npz
   gpuwatch compare A B         two sources or traces, figure by figure
@@ -29,6 +30,7 @@ commands:
   gpuwatch probes check FILE   whether a probe file keeps to the rules
   gpuwatch probes show NAME    what a probe measures, its maps, the PTX that it becomes
   gpuwatch ptx SOURCE          the probed PTX; with --diff what was woven in
+  gpuwatch keys                the keys, their actions, and the file that changes them
   gpuwatch doctor              what works here, and what mends the rest
 """
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -79,7 +81,7 @@ def source_parser(command: str) -> argparse.ArgumentParser:
     )
     add(
         "--plain-every",
-        type=_positive,
+        type=positive,
         default=16,
         metavar="N",
         help="on a GPU, time a plain launch after every N probed ones (default 16)",
@@ -140,7 +142,7 @@ def watch_parser(command: str) -> argparse.ArgumentParser:
 
 def report_parser(command: str) -> argparse.ArgumentParser:
     parser = source_parser(command)
-    parser.add_argument("-n", "--launches", type=_positive, default=3, help="default 3")
+    parser.add_argument("-n", "--launches", type=positive, default=3, help="default 3")
     parser.add_argument("--json", action="store_true", help="print JSON")
     _add_callback(parser)
     return parser
@@ -148,7 +150,7 @@ def report_parser(command: str) -> argparse.ArgumentParser:
 
 def record_parser(command: str) -> argparse.ArgumentParser:
     parser = source_parser(command)
-    parser.add_argument("-n", "--launches", type=_positive, default=10, help="default 10")
+    parser.add_argument("-n", "--launches", type=positive, default=10, help="default 10")
     parser.add_argument(
         "-o", "--output", metavar="DIR", default="", help="the folder (default trace/<time>)"
     )
@@ -184,7 +186,7 @@ def compare_parser(command: str) -> argparse.ArgumentParser:
     add = parser.add_argument
     add("after", metavar="AFTER", help="what to compare it with; either may be a trace")
     add("--after-kernel", metavar="NAME", help="its kernel (default: as -k)")
-    add("-n", "--launches", type=_positive, default=9, help="of each source (default 9)")
+    add("-n", "--launches", type=positive, default=9, help="of each source (default 9)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--markdown", action="store_true", help="print Markdown")
@@ -252,7 +254,7 @@ def dim3(text: str) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return int(text)

@@ -2,117 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shlex
-import shutil
 import signal
-import subprocess
 import sys
 import time
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from real_terminal import DEADLINE_SECONDS, FAKE, POLL_SECONDS, REAL, ROOT, Terminal
 
-pytestmark = [
-    pytest.mark.terminal,
-    pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux"),
-]
+pytestmark = pytest.mark.terminal
 
-ROOT = Path(__file__).resolve().parents[2]
-FAKE = [sys.executable, str(ROOT / "tests/tui/fake_program.py"), "live"]
-REAL = [sys.executable, "-m", "gpuwatch", "gemm", "-d", "sim:a10", "--no-picker", "--"]
-REAL += ["128", "128", "128"]
-DEADLINE_SECONDS = 60.0
-POLL_SECONDS = 0.1
-UNWANTED = ("TMUX", "NO_COLOR", "COLUMNS", "LINES")
 CHOSEN_BY_2 = " 2 warp_duration "
 """Digit and name share one style only for the active probe; capture-pane -e shows the change."""
-
-
-class Terminal:
-    """One tmux server of its own; the shell in its pane prints the program's exit status."""
-
-    def __init__(self, folder: Path) -> None:
-        self._base = ["tmux", "-L", f"gpuwatch-test-{uuid.uuid4().hex}", "-f", "/dev/null"]
-        self._folder = folder
-        self._env = {k: v for k, v in os.environ.items() if k not in UNWANTED}
-        self._env |= {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
-        self._env["GPUWATCH_CONFIG_DIR"] = str(folder)
-
-    def tmux(self, *words: str) -> str:
-        done = subprocess.run(
-            [*self._base, *words],
-            env=self._env,
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_SECONDS,
-        )
-        return done.stdout
-
-    def start(self, program: list[str], columns: int = 120, rows: int = 40) -> None:
-        pid_file = shlex.quote(str(self._pid_file))
-        inner = f"echo $$ > {pid_file}; exec {shlex.join(program)}"
-        shell = f'sh -c {shlex.quote(inner)}; echo "status=$?"; exec cat'
-        size = ["-x", str(columns), "-y", str(rows)]
-        self.tmux("new-session", "-d", *size, "-c", str(ROOT), shell)
-
-    def restart(self, program: list[str]) -> None:
-        """Another program in another window, once the first has ended."""
-        self._pid_file.unlink()
-        inner = f"echo $$ > {shlex.quote(str(self._pid_file))}; exec {shlex.join(program)}"
-        self.tmux("new-window", "-c", str(ROOT), f"sh -c {shlex.quote(inner)}; exec cat")
-
-    def mouse(self) -> str:
-        return self.tmux("display-message", "-p", "#{mouse_any_flag}").strip()
-
-    def press(self, *keys: str) -> None:
-        self.tmux("send-keys", *keys)
-
-    def screen(self) -> str:
-        """The visible text, with escape sequences wherever the style changes."""
-        return self.tmux("capture-pane", "-e", "-p")
-
-    def alternate(self) -> str:
-        return self.tmux("display-message", "-p", "#{alternate_on}").strip()
-
-    @property
-    def process(self) -> int:
-        return int(self._pid_file.read_text())
-
-    def kill(self, number: signal.Signals) -> None:
-        os.kill(self.process, number)
-
-    def wait_for(self, *texts: str) -> str:
-        """The first screen that shows all `texts`."""
-        end = time.monotonic() + DEADLINE_SECONDS
-        while time.monotonic() < end:
-            screen = self.screen()
-            if all(text in screen for text in texts):
-                return screen
-            time.sleep(POLL_SECONDS)
-        pytest.fail(f"not all of {texts} within {DEADLINE_SECONDS:.0f} s:\n{self.screen()}")
-
-    def close(self) -> None:
-        subprocess.run(
-            [*self._base, "kill-server"], env=self._env, check=False, capture_output=True
-        )
-
-    @property
-    def _pid_file(self) -> Path:
-        return self._folder / "pid"
-
-
-@pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    running = Terminal(tmp_path)
-    try:
-        yield running
-    finally:
-        running.close()
 
 
 @pytest.mark.parametrize("program", [FAKE, REAL], ids=["fake", "real"])
@@ -130,7 +32,7 @@ def test_use_and_quit(terminal: Terminal, program: list[str]) -> None:
     assert terminal.alternate() == "0"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize("program", [FAKE, REAL], ids=["fake", "real"])
 def test_a_signal_restores_the_terminal(
     terminal: Terminal, program: list[str], number: signal.Signals
@@ -138,8 +40,31 @@ def test_a_signal_restores_the_terminal(
     terminal.start(program)
     terminal.wait_for("SM occupancy")
     terminal.kill(number)
-    terminal.wait_for(f"status={128 + number}")
-    assert terminal.alternate() == "0"
+    screen = terminal.wait_for(f"status={128 + number}")
+    assert "Traceback" not in screen
+    assert (terminal.alternate(), terminal.mouse()) == ("0", "0")
+
+
+@pytest.mark.parametrize("program", [FAKE, REAL], ids=["fake", "real"])
+def test_stopped_and_brought_back(terminal: Terminal, program: list[str]) -> None:
+    terminal.start_shell()
+    terminal.press(shlex.join(program), "Enter")
+    terminal.wait_for("SM occupancy")
+    for _ in range(2):
+        terminal.press("C-z")
+        terminal.wait_for("Stopped", "at the prompt>")
+        assert (terminal.alternate(), terminal.mouse()) == ("0", "0")
+        terminal.press("echo typed; fg", "Enter")
+        screen = terminal.wait_for("SM occupancy", "MODELLED")
+        assert "typed" not in screen
+        assert terminal.alternate() == "1"
+    terminal.press("Space")
+    terminal.wait_for(" PAUSED ")
+    terminal.press("q")
+    terminal.wait_for("at the prompt>")
+    terminal.press("echo status=$?", "Enter")
+    terminal.wait_for("status=0")
+    assert (terminal.alternate(), terminal.mouse()) == ("0", "0")
 
 
 def test_no_process_outlives_its_terminal(terminal: Terminal) -> None:
@@ -192,17 +117,6 @@ def test_a_storm_of_sizes_ends_in_a_whole_screen(terminal: Terminal) -> None:
     terminal.wait_for("SM occupancy", "Source")
     terminal.press("p")
     terminal.wait_for("Warps")
-    terminal.press("q")
-    terminal.wait_for("status=0")
-
-
-@pytest.mark.parametrize("term", ["xterm", "xterm-256color"])
-def test_few_colours_and_none_are_enough(terminal: Terminal, term: str) -> None:
-    terminal.start(["env", f"TERM={term}", "NO_COLOR=1", *FAKE])
-    screen = terminal.wait_for("SM occupancy", "MODELLED")
-    assert not re.search(r"\x1b\[[0-9;]*38;2;(?!(\d+);\1;\1)", screen)
-    terminal.press("2")
-    terminal.wait_for("warp_duration")
     terminal.press("q")
     terminal.wait_for("status=0")
 

@@ -1,196 +1,299 @@
-"""Threads, warps, barriers and memory of the reference interpreter.
+"""A launch by the reference interpreter, and its threads: registers, calls, memory.
 
-A thread is a generator. It runs until it needs others: at a barrier or a warp instruction it
-yields what it wants, and goes on when all threads of its block or warp have come. Warp
-instructions must be reached by every thread of a full warp.
+A thread executes one instruction after another by itself; which thread is next is the warp's
+choice (`reference_schedule.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from reference_kernel import GLOBAL_BASE, Kernel, Memory, read_kernel
-from reference_matrix import OPCODES as MATRIX_OPCODES
-from reference_warp import OPCODES as WARP_OPCODES
-from reference_warp import SOURCE_TYPES
-from scalar_opcodes import (
-    PACKED,
-    WIDTHS,
-    Form,
-    combined,
-    compared,
-    compute,
-    converted,
-    has_property,
-    holds,
-    packed,
-    signed,
-    truth_pattern,
-)
+from reference_memory import Memory, Spaces, Stack, located, space_named
+from reference_printing import formatted
+from reference_program import Code, Program, aligned, laid_out, read_program, size_of
+from reference_schedule import run_blocks
+from reference_steps import step
+from scalar_bits import signed
+from scalar_opcodes import WIDTHS
 
 from gpuwatch.ptx.model import (
     Address,
+    Group,
     Immediate,
     Instruction,
     Negated,
     Operand,
-    Pair,
     Register,
     Symbol,
-    Vector,
 )
 
 WARP = 32
-Request = tuple[str, Instruction, list[int], "_Thread"]
-Thread = Generator[Request, object, None]
+GLOBAL_BASE = 0x1000_0000
+WINDOW = 1 << 20  # buffers of `execute` start at multiples of this
+Dim3 = tuple[int, int, int]
+
+
+@dataclass
+class Launch:
+    """`memory` holds buffers and variables by their addresses, `symbols` the addresses of
+    variables and functions by name. `workspace` is the address of a grid's barrier."""
+
+    program: Program
+    entry: str
+    grid: Dim3
+    block: Dim3
+    parameters: bytes
+    memory: Mapping[int, bytes]
+    symbols: Mapping[str, int] = field(default_factory=dict)
+    shared_bytes: int = 0
+    workspace: int = 0
+
+
+@dataclass
+class Outcome:
+    memory: dict[int, bytes]
+    output: str
+    thread_instructions: int
 
 
 def execute(
     text: str, grid: int, block: int, buffers: list[bytes], shared_bytes: int = 4096
 ) -> list[bytes]:
     """Launches the text's entry with one pointer parameter per buffer; the buffers afterwards."""
-    kernel = read_kernel(text)
-    memory = Memory(map(bytearray, buffers), GLOBAL_BASE)
-    for index in range(grid):
-        shared = Memory([bytearray(shared_bytes)], 0)
-        threads = [_Thread(kernel, memory, shared, index, grid, t, block) for t in range(block)]
-        _run_block([thread.run() for thread in threads])
-    return [bytes(window) for window in memory.windows]
+    program = read_program(text)
+    (entry,) = program.entries
+    places = [GLOBAL_BASE + k * WINDOW for k in range(len(buffers))]
+    parameters = b"".join(place.to_bytes(8, "little") for place in places)
+    memory = dict(zip(places, buffers, strict=True))
+    shape = (grid, 1, 1), (block, 1, 1)
+    launch = Launch(program, entry, *shape, parameters, memory, shared_bytes=shared_bytes)
+    found = run(launch).memory
+    return [found[place] for place in places]
 
 
-def _run_block(threads: list[Thread]) -> None:
-    requests = {k: request for k, t in enumerate(threads) if (request := _next(t, None))}
-    while requests:
-        group = _ready(requests, len(threads))
-        name = requests[group[0]][0]
-        answers: list[object] = [None] * len(group)
-        if name in MATRIX_OPCODES:
-            MATRIX_OPCODES[name](requests[group[0]][1], [requests[k][3] for k in group])
-        elif name != "bar":
-            operands = [requests[k][2] for k in group]
-            answers = list(WARP_OPCODES[name](requests[group[0]][1], operands))
-        for k, answer in zip(group, answers, strict=True):
-            del requests[k]
-            if request := _next(threads[k], answer):
-                requests[k] = request
+def run(launch: Launch) -> Outcome:
+    memory, output = Memory(launch.memory), list[str]()
+    entry = launch.program.functions[launch.entry]
+    shared, shared_bytes = _shared_variables(launch)
+    common = _Common(launch, entry, shared, output)
+    blocks = []
+    for z in range(launch.grid[2]):
+        for y in range(launch.grid[1]):
+            for x in range(launch.grid[0]):
+                spaces = {"global": memory, "const": memory}
+                spaces["shared"] = Memory({0: bytes(shared_bytes)})
+                blocks.append(_threads_of(common, spaces, (x, y, z)))
+    executed = run_blocks(launch.program, launch.entry, blocks)
+    contents = {start: bytes(content) for start, content in memory.pieces.items()}
+    return Outcome(contents, "".join(output), executed)
 
 
-def _next(thread: Thread, answer: object) -> Request | None:
-    try:
-        return thread.send(answer)
-    except StopIteration:
-        return None
+@dataclass
+class _Common:
+    """What all threads share: the launch, its kernel, offsets of shared variables, output."""
+
+    launch: Launch
+    entry: Code
+    shared: Mapping[str, int]
+    output: list[str]
 
 
-def _ready(requests: dict[int, Request], count: int) -> list[int]:
-    """The threads that can go on: a whole warp at one instruction, or all at a barrier."""
-    for first in range(0, count, WARP):
-        warp = [k for k in range(first, first + WARP) if k in requests]
-        names = {(requests[k][0], requests[k][1].start) for k in warp}
-        if len(warp) == WARP and len(names) == 1 and names.pop()[0] != "bar":
-            return warp
-    assert all(request[0] == "bar" for request in requests.values()), "a warp is not complete"
-    return list(requests)
+def _shared_variables(launch: Launch) -> tuple[dict[str, int], int]:
+    """Offsets of all shared variables, and the bytes that a block has."""
+    program = launch.program
+    groups = [program.variables, *(code.variables for code in program.functions.values())]
+    found = [v for group in groups for v in group if v.space == "shared"]
+    fixed = laid_out([v for v in found if v.linkage != "extern"])
+    end = aligned(fixed.pop(""), 16)
+    dynamic = {v.name: end for v in found if v.linkage == "extern"}
+    return fixed | dynamic, end + launch.shared_bytes
+
+
+def _threads_of(common: _Common, spaces: Spaces, block: Dim3) -> list[_Thread]:
+    nx, ny, nz = common.launch.block
+    places = [(x, y, z) for z in range(nz) for y in range(ny) for x in range(nx)]
+    return [_Thread(common, spaces, block, k, place) for k, place in enumerate(places)]
+
+
+class _Frame:
+    """A function in progress: its registers, its own variables, the next instruction."""
+
+    def __init__(self, code: Code, local: Stack, param: Stack) -> None:
+        self.code = code
+        self.registers = dict.fromkeys(code.widths, 0)
+        self.place = 0
+        self.bottoms = local.top, param.top
+        self.variables: dict[str, int] = {}
+        for space, stack in (("local", local), ("param", param)):
+            own = [v for v in code.variables if v.space == space]
+            places = laid_out(own, aligned(stack.top, 16))
+            stack.grow(places.pop(""))
+            self.variables |= places
 
 
 class _Thread:
     """Registers of one thread and what it does at each instruction."""
 
     def __init__(
-        self,
-        kernel: Kernel,
-        memory: Memory,
-        shared: Memory,
-        block_index: int,
-        grid: int,
-        index: int,
-        block: int,
+        self, common: _Common, spaces: Spaces, block: Dim3, index: int, place: Dim3
     ) -> None:
-        self._kernel = kernel
-        self._registers = dict.fromkeys(kernel.widths, 0)
-        self._carry = 0
-        self._spaces = {"global": memory, "shared": shared}
-        self._spaces["local"] = Memory([bytearray(4096)], 0)
-        parameters = bytearray()
-        for k in range(len(memory.windows)):
-            parameters += memory.address(k).to_bytes(8, "little")
-        self._spaces["param"] = Memory([parameters], 0)
-        self._specials = {
-            "%tid.x": index,
-            "%ntid.x": block,
-            "%ctaid.x": block_index,
-            "%nctaid.x": grid,
-            "%laneid": index % WARP,
-        }
+        launch = common.launch
+        self._common = common
+        self.index = index
+        self.lane = index % WARP
+        self.carry = 0
+        self._local, self._param = Stack(), Stack(launch.parameters)
+        self._spaces = {**spaces, "local": self._local, "param": self._param}
+        self._specials = _specials(launch, block, index, place)
+        self.frames = [_Frame(common.entry, self._local, self._param)]
+        parameters = laid_out(common.entry.parameters)
+        self._symbols = {**launch.symbols, **common.shared, **parameters}
+        self._registers = self.frames[-1].registers
 
-    def run(self) -> Thread:
-        place = 0
-        while place < len(self._kernel.code):
-            instruction = self._kernel.code[place]
-            place += 1
-            if not self._is_chosen(instruction):
-                continue
-            opcode = instruction.opcode
-            if opcode in ("ret", "exit"):
-                return
-            if opcode == "bra":
-                target = instruction.operands[0]
-                assert isinstance(target, Symbol)
-                place = self._kernel.labels[target.name]
-            elif opcode == "bar":
-                yield ("bar", instruction, [], self)
-            elif opcode in MATRIX_OPCODES:
-                yield (opcode, instruction, [], self)
-            elif opcode in WARP_OPCODES:
-                answer = yield (opcode, instruction, self._warp_operands(instruction), self)
-                assert isinstance(answer, tuple)
-                self._write_pair(instruction.operands[0], *answer)
-            else:
-                self._step(instruction)
+    @property
+    def exited(self) -> bool:
+        return not self.frames
 
-    def _step(self, instruction: Instruction) -> None:
-        tokens = instruction.tokens
-        if "cc" in tokens or tokens[0] in ("addc", "subc", "madc"):
-            self._carrying(instruction)
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """Lanes of a warp with the smallest go first: those in called functions, then those that
+        are behind."""
+        frame = self.frames[-1]
+        return -len(self.frames), frame.code.number, frame.place
+
+    @property
+    def next(self) -> Instruction | None:
+        """The instruction that comes next; None behind the last one."""
+        frame = self.frames[-1]
+        code = frame.code.instructions
+        return code[frame.place] if frame.place < len(code) else None
+
+    def step(self, instruction: Instruction) -> None:
+        """Executes the next instruction, one that needs no other thread."""
+        frame = self.frames[-1]
+        frame.place += 1
+        if not self._is_chosen(instruction):
+            return
+        opcode = instruction.opcode
+        if opcode in ("bra", "brx"):
+            frame.place = frame.code.labels[self._target(frame.code, instruction)]
+        elif opcode == "exit":
+            self.leave_all()
+        elif opcode == "ret":
+            self.leave()
+        elif opcode == "call":
+            self._call(instruction)
+        elif opcode == "trap":
+            raise AssertionError(f"thread {self.index} ran into a trap")
         else:
-            _STEPS.get(tokens[0], _Thread._compute)(self, instruction)
+            step(self, instruction)
 
-    def _carrying(self, instruction: Instruction) -> None:
-        """add, sub and mad with the carry flag, which holds the borrow of a subtraction."""
-        tokens = instruction.tokens
-        form = Form(tokens, tokens[-1])
-        target, *sources = instruction.operands
-        *factors, a, b = (self.read(source, form.kind) for source in sources)
-        if tokens[0].startswith("mad"):
-            product = compute(Form(("mul", *tokens[1:]), form.kind), [factors[0], a])
-            a = product & (1 << form.width) - 1
-        carry = self._carry if tokens[0].endswith("c") else 0
-        total = a - b - carry if tokens[0].startswith("sub") else a + b + carry
-        if "cc" in tokens:
-            self._carry = int(not 0 <= total < 1 << form.width)
-        self.write(target, total, form.kind)
+    def passes(self, instruction: Instruction) -> bool:
+        """Goes behind an instruction that needs other threads; whether it takes part in it."""
+        self.frames[-1].place += 1
+        return self._is_chosen(instruction)
 
     def _is_chosen(self, instruction: Instruction) -> bool:
         guard = instruction.guard
         return guard is None or bool(self._registers[guard.register]) != guard.negated
 
-    def _warp_operands(self, instruction: Instruction) -> list[int]:
-        kind = SOURCE_TYPES.get(instruction.opcode, instruction.tokens[-1])
-        first, *rest = instruction.operands[1:]
-        return [self.read(first, kind), *(self.read(operand, "b32") for operand in rest)]
+    def _target(self, code: Code, instruction: Instruction) -> str:
+        *index, last = instruction.operands
+        assert isinstance(last, Symbol)
+        return code.targets[last.name][self.read(index[0], "u32")] if index else last.name
+
+    def leave_all(self) -> None:
+        self.frames.clear()
+
+    def leave(self) -> None:
+        """Returns: the caller gets the results, and the function's variables are no more."""
+        frame = self.frames.pop()
+        if not self.frames:
+            return
+        values = [
+            self._param.read(frame.variables[result.name], size_of(result))
+            for result in frame.code.results
+        ]
+        self._local.shrink(frame.bottoms[0])
+        self._param.shrink(frame.bottoms[1])
+        caller = self.frames[-1]
+        self._registers = caller.registers
+        call = caller.code.instructions[caller.place - 1]
+        for target, result, value in zip(_results(call), frame.code.results, values, strict=True):
+            self._give(target, value, size_of(result))
+
+    def _call(self, instruction: Instruction) -> None:
+        callee = next(o for o in instruction.operands if not isinstance(o, Group))
+        name = self._callee(callee)
+        code = self._common.launch.program.functions.get(name)
+        if code is None:
+            self._call_builtin(name, instruction)
+            return
+        arguments = _arguments(instruction)
+        values = [
+            self._argument(argument, size_of(formal))
+            for argument, formal in zip(arguments, code.parameters, strict=True)
+        ]
+        frame = _Frame(code, self._local, self._param)
+        formals = laid_out(code.parameters + code.results, aligned(self._param.top, 16))
+        self._param.grow(formals.pop(""))
+        frame.variables |= formals
+        for formal, value in zip(code.parameters, values, strict=True):
+            self._param.write(formals[formal.name], size_of(formal), value)
+        self.frames.append(frame)
+        self._registers = frame.registers
+
+    def _callee(self, operand: Operand) -> str:
+        if isinstance(operand, Symbol):
+            return operand.name
+        address = self.read(operand, "b64")
+        functions = self._common.launch.program.functions
+        return next(n for n in functions if self._common.launch.symbols.get(n) == address)
+
+    def _call_builtin(self, name: str, instruction: Instruction) -> None:
+        """vprintf and __assertfail, which have no body in PTX."""
+        first, second = (self._argument(one, 8) for one in _arguments(instruction)[:2])
+        if name == "__assertfail":
+            raise AssertionError(f"assertion failed: {self._text(first)}")
+        assert name == "vprintf", f"nothing defines {name}"
+
+        def take(address: int, size: int) -> int:
+            memory, place = located(self._spaces, "", address)
+            return memory.read(place, size)
+
+        self._common.output.append(formatted(self._text(first), second, take, self._text))
+        for target in _results(instruction):
+            self._give(target, 0, 4)
+
+    def _text(self, address: int) -> str:
+        memory, place = located(self._spaces, "", address)
+        return memory.text(place)
+
+    def _argument(self, operand: Operand, size: int) -> int:
+        """The bytes of an argument: a `.param` variable, or a value."""
+        if isinstance(operand, Symbol) and operand.name in self.frames[-1].variables:
+            return self._param.read(self.frames[-1].variables[operand.name], size)
+        return self.read(operand, f"b{8 * size}")
+
+    def _give(self, target: Operand, value: int, size: int) -> None:
+        if isinstance(target, Symbol):
+            self._param.write(self.frames[-1].variables[target.name], size, value)
+        else:
+            self.write(target, value, f"b{8 * size}")
 
     def read(self, operand: Operand, kind: str) -> int:
         mask = (1 << WIDTHS[kind]) - 1
+        if isinstance(operand, Register):
+            value = self._registers.get(operand.name)
+            return (self._specials[operand.name] if value is None else value) & mask
         if isinstance(operand, Immediate):
             return _immediate(operand, kind) & mask
         if isinstance(operand, Negated):
             return 1 - self._registers[operand.register.name]
-        if isinstance(operand, Symbol):
-            return self._kernel.variables[operand.name][1] + operand.offset
-        assert isinstance(operand, Register)
-        if operand.name in self._specials:
-            return self._specials[operand.name]
-        return self._registers[operand.name] & mask
+        assert isinstance(operand, Symbol)
+        own = self.frames[-1].variables.get(operand.name)
+        return (self._symbols[operand.name] if own is None else own) + operand.offset
 
     def write(self, operand: Operand, value: int, kind: str) -> None:
         """Cuts a result to its type, then extends it to the register by the type's sign."""
@@ -199,197 +302,59 @@ class _Thread:
             return
         width = WIDTHS[kind]
         value &= (1 << width) - 1
-        if kind.startswith("s"):
+        if kind[0] == "s":
             value = signed(value, width)
-        self._registers[operand.name] = value & (1 << self._kernel.widths[operand.name]) - 1
+        widths = self.frames[-1].code.widths
+        self._registers[operand.name] = value & (1 << widths[operand.name]) - 1
 
-    def _write_pair(self, target: Operand, value: int, second: bool) -> None:
-        if isinstance(target, Pair):
-            self.write(target.second, int(second), "pred")
-            target = target.first
-        assert isinstance(target, Register)
-        self.write(target, value, f"b{self._kernel.widths[target.name]}"
-                    if self._kernel.widths[target.name] > 1 else "pred")  # fmt: skip
+    def width(self, register: Register) -> int:
+        return self.frames[-1].code.widths[register.name]
 
-    def _compute(self, instruction: Instruction) -> None:
-        tokens = instruction.tokens
-        kind = next(t for t in reversed(tokens) if t in WIDTHS)
-        form = Form(tokens, kind)
-        target, *sources = instruction.operands
-        kinds = [kind] * len(sources)
-        for place in _OF_32_BITS.get(tokens[0], ()):
-            kinds[place] = "b32"
-        result_kind = kind
-        if form.has("wide"):
-            result_kind = kind[0] + str(2 * form.width)
-            kinds[2:] = [result_kind] * len(kinds[2:])
-        if tokens[0] in _GIVES_32_BITS:
-            result_kind = "u32"
-        operands = [self.read(s, k) for s, k in zip(sources, kinds, strict=True)]
-        self.write(target, compute(form, operands), result_kind)
-
-    def _compare(self, instruction: Instruction) -> None:
-        tokens = instruction.tokens
-        kind = tokens[-1]
-        target, a, b, *rest = instruction.operands
-        other = self.read(rest[0], "pred") if rest else 0
-        truths = compared(Form(tokens, kind), self.read(a, kind), self.read(b, kind))
-        joined = [combined(Form(tokens, kind), truth, other) for truth in truths]
-        if tokens[0] == "set":
-            to = next(t for t in tokens if t in WIDTHS)
-            if kind in PACKED and to not in PACKED:
-                to = "u16x2"
-            self.write(target, truth_pattern(to, joined), to)
-        elif isinstance(target, Pair):
-            second = joined[-1]
-            if len(joined) == 1:
-                second = combined(Form(tokens, kind), not truths[0], other)
-            self.write(target.first, joined[0], "pred")
-            self.write(target.second, second, "pred")
-        else:
-            self.write(target, joined[0], "pred")
-
-    def _test(self, instruction: Instruction) -> None:
-        form = Form(instruction.tokens, instruction.tokens[-1])
-        target, source = instruction.operands
-        self.write(target, has_property(form, self.read(source, form.kind)), "pred")
-
-    def _convert(self, instruction: Instruction) -> None:
-        to, come = [t for t in instruction.tokens if t in WIDTHS][:2]
-        form = Form(instruction.tokens, to)
-        target, *sources = instruction.operands
-        if form.has("pack"):
-            kinds = (come, come, "b32")
-            given = [self.read(s, k) for s, k in zip(sources, kinds[: len(sources)], strict=True)]
-            self.write(target, packed(form, to, come, *given), "b32")
-            return
-        self.write(target, converted(form, to, come, *(self.read(s, come) for s in sources)), to)
-
-    def _select(self, instruction: Instruction) -> None:
-        kind = instruction.tokens[-1]
-        target, a, b, choice = instruction.operands
-        self.write(target, self.read(a if self.read(choice, "pred") else b, kind), kind)
-
-    def _select_by_sign(self, instruction: Instruction) -> None:
-        kind, chooser = instruction.tokens[-2:]
-        target, a, b, c = instruction.operands
-        at_least_zero = holds("ge", Form((), chooser), self.read(c, chooser), 0)
-        self.write(target, self.read(a if at_least_zero else b, kind), kind)
-
-    def _move(self, instruction: Instruction) -> None:
-        kind = instruction.tokens[-1]
-        target, source = instruction.operands
-        if isinstance(target, Vector):
-            part = WIDTHS[kind] // len(target.items)
-            whole = self.read(source, kind)
-            for k, item in enumerate(target.items):
-                self.write(item, whole >> (k * part), f"b{part}")
-        elif isinstance(source, Vector):
-            part = WIDTHS[kind] // len(source.items)
-            pieces = [self.read(item, f"b{part}") for item in source.items]
-            self.write(target, sum(p << (k * part) for k, p in enumerate(pieces)), kind)
-        else:
-            self.write(target, self.read(source, kind), kind)
+    def address(self, operand: Address) -> int:
+        return (self.read(operand.base, "b64") + operand.offset) & 0xFFFFFFFF_FFFFFFFF
 
     def place(self, instruction: Instruction, operand: Operand) -> tuple[Memory, int]:
-        parts = (token.split("::")[0] for token in instruction.tokens)
-        space = next(part for part in parts if part in self._spaces)
+        """The memory that an operand points into, and where."""
         assert isinstance(operand, Address)
-        base = operand.base
-        if isinstance(base, Symbol) and base.name in self._kernel.parameters:
-            return self._spaces[space], self._kernel.parameters[base.name] + operand.offset
-        return self._spaces[space], self.read(base, "b64") + operand.offset
+        space = space_named(instruction.tokens, self._spaces)
+        return located(self._spaces, space, self.address(operand))
 
-    def _copy(self, instruction: Instruction) -> None:
-        """cp.async: done at once; waiting for copies then has nothing to do."""
-        if "shared" not in instruction.tokens:
-            return
-        target, source, size, *rest = instruction.operands
-        assert isinstance(target, Address) and isinstance(source, Address)
-        count = self.read(size, "b32")
-        given = min(count, self.read(rest[0], "b32")) if rest else count
-        there = self._spaces["shared"], self.read(target.base, "b64") + target.offset
-        here = self._spaces["global"], self.read(source.base, "b64") + source.offset
-        value = here[0].read(here[1], count) & (1 << 8 * given) - 1
-        there[0].write(there[1], count, value)
-
-    def _load(self, instruction: Instruction) -> None:
-        kind = instruction.tokens[-1]
-        size = WIDTHS[kind] // 8
-        target, source = instruction.operands
-        memory, address = self.place(instruction, source)
-        for k, item in enumerate(_items(target)):
-            self.write(item, memory.read(address + k * size, size), kind)
-
-    def _store(self, instruction: Instruction) -> None:
-        kind = instruction.tokens[-1]
-        size = WIDTHS[kind] // 8
-        target, source = instruction.operands
-        memory, address = self.place(instruction, target)
-        for k, item in enumerate(_items(source)):
-            memory.write(address + k * size, size, self.read(item, kind))
-
-    def _atomic(self, instruction: Instruction) -> None:
-        kind, tokens = instruction.tokens[-1], instruction.tokens
-        size = WIDTHS[kind] // 8
-        results = instruction.operands[: instruction.opcode == "atom"]
-        place, *sources = instruction.operands[len(results) :]
-        memory, address = self.place(instruction, place)
-        name = next(t for t in tokens if t in _ATOMIC)
-        flushing = kind == "f32" and "global" in tokens
-        form = Form((name, "ftz") if flushing else (name,), kind)
-        for k, items in enumerate(zip(*(_items(source) for source in sources), strict=True)):
-            old = memory.read(address + k * size, size)
-            new = _ATOMIC[name](form, old, [self.read(item, kind) for item in items])
-            memory.write(address + k * size, size, new & (1 << WIDTHS[kind]) - 1)
-            for target in results:
-                self.write(_items(target)[k], old, kind)
+    def space(self, name: str) -> Memory:
+        return self._spaces[name]
 
 
-def _items(operand: Operand) -> tuple[Operand, ...]:
-    return operand.items if isinstance(operand, Vector) else (operand,)
+def _specials(launch: Launch, block: Dim3, index: int, place: Dim3) -> dict[str, int]:
+    """The special registers of a thread."""
+    bit = 1 << index % WARP
+    found = {
+        "%laneid": index % WARP,
+        "%warpid": index // WARP,
+        "%dynamic_smem_size": launch.shared_bytes,
+        "%lanemask_eq": bit,
+        "%lanemask_lt": bit - 1,
+        "%lanemask_le": 2 * bit - 1,
+        "%lanemask_gt": -2 * bit & 0xFFFFFFFF,
+        "%lanemask_ge": -bit & 0xFFFFFFFF,
+        "%envreg1": launch.workspace >> 32,
+        "%envreg2": launch.workspace & 0xFFFFFFFF,
+    }
+    vectors = {"tid": place, "ntid": launch.block, "ctaid": block, "nctaid": launch.grid}
+    for name, values in vectors.items():
+        found |= {f"%{name}.{axis}": value for axis, value in zip("xyz", values, strict=True)}
+    return found
+
+
+def _results(call: Instruction) -> tuple[Operand, ...]:
+    first = call.operands[0]
+    return first.items if isinstance(first, Group) else ()
+
+
+def _arguments(call: Instruction) -> tuple[Operand, ...]:
+    groups = [o for o in call.operands[1:] if isinstance(o, Group)]
+    return groups[0].items if groups else ()
 
 
 def _immediate(operand: Immediate, kind: str) -> int:
     """Integers, and the bit patterns of `0f` and `0d`; no other literals are used."""
     assert isinstance(operand.value, int) and (operand.is_float or not kind.startswith("f"))
     return operand.value
-
-
-_OF_32_BITS = {"shl": (1,), "shr": (1,), "bfe": (1, 2), "bfi": (2, 3), "shf": (0, 1, 2),
-               "lop3": (3,)} | dict.fromkeys(
-    (f"{name}{n}" for name in ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vavrg", "vset")
-     for n in (2, 4)), (2,))  # fmt: skip
-"""Operands that are 32 bits wide whatever the type says."""
-_GIVES_32_BITS = ("popc", "clz", "bfind")
-
-_Update = Callable[[Form, int, list[int]], int]
-
-
-def _ordinary(form: Form, old: int, values: list[int]) -> int:
-    return compute(form, [old, *values])
-
-
-_ATOMIC: dict[str, _Update] = {
-    **dict.fromkeys(("add", "and", "or", "xor", "min", "max"), _ordinary),
-    "exch": lambda _form, _old, values: values[0],
-    "cas": lambda _form, old, values: values[1] if old == values[0] else old,
-    "inc": lambda _form, old, values: 0 if old >= values[0] else old + 1,
-    "dec": lambda _form, old, values: values[0] if old == 0 or old > values[0] else old - 1,
-}
-
-_STEPS: dict[str, Callable[[_Thread, Instruction], None]] = {
-    "setp": _Thread._compare,
-    "set": _Thread._compare,
-    "testp": _Thread._test,
-    "cvt": _Thread._convert,
-    "selp": _Thread._select,
-    "slct": _Thread._select_by_sign,
-    "mov": _Thread._move,
-    "cvta": _Thread._move,
-    "ld": _Thread._load,
-    "st": _Thread._store,
-    "atom": _Thread._atomic,
-    "red": _Thread._atomic,
-    "cp": _Thread._copy,
-}

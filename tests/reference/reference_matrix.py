@@ -100,8 +100,11 @@ def _dot(kinds: list[str], tokens: tuple[str, ...], a: list[int], b: list[int], 
     work = bf.FORMATS["f64" if d == "f64" else "f32"]
     total = bf.convert(bf.FORMATS[c_kind], work, c)
     for x, y in zip(a, b, strict=True):
-        wide = (bf.convert(bf.FORMATS[k], work, v) for k, v in ((a_kind, x), (b_kind, y)))
-        total = bf.fma(work, *wide, total)
+        left, right = (
+            bf.convert(bf.FORMATS[a_kind], work, x),
+            bf.convert(bf.FORMATS[b_kind], work, y),
+        )
+        total = bf.fma(work, left, right, total)
     return bf.convert(work, bf.FORMATS[d], total)
 
 

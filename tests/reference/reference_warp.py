@@ -1,19 +1,56 @@
-"""Instructions across a whole warp, for the reference interpreter."""
+"""Instructions across a warp, for the reference interpreter: from the operands of the lanes that
+take part to each one's answer."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Protocol
+
+from reference_matrix import OPCODES as MATRIX_OPCODES
 from scalar_opcodes import Form, compute
 
-from gpuwatch.ptx.model import Instruction
+from gpuwatch.ptx.model import Instruction, Operand, Pair, Register
 
+ALL = 0xFFFFFFFF
+Operands = dict[int, list[int]]
+"""By lane, the values of the source operands."""
 Answer = tuple[int, bool]
 """What a lane gets: the result, and the predicate of the `d|p` forms."""
+Answers = dict[int, Answer]
 
 
-def shuffle(instruction: Instruction, operands: list[list[int]]) -> list[Answer]:
+class Lane(Protocol):
+    def read(self, operand: Operand, kind: str) -> int: ...
+    def write(self, operand: Operand, value: int, kind: str) -> None: ...
+    def width(self, register: Register) -> int: ...
+
+
+def operands_of(lane: Lane, instruction: Instruction) -> list[int]:
+    """The source operands, the member mask last: of all lanes where the opcode has none."""
+    if instruction.opcode in MATRIX_OPCODES:
+        return [ALL]
+    if instruction.opcode == "bar":
+        return [lane.read(instruction.operands[0], "b32")]
+    kind = SOURCE_TYPES.get(instruction.opcode, instruction.tokens[-1])
+    first, *rest = instruction.operands[1:]
+    return [lane.read(first, kind), *(lane.read(operand, "b32") for operand in rest)]
+
+
+def write_answer(lane: Lane, instruction: Instruction, answer: Answer) -> None:
+    target = instruction.operands[0]
+    if isinstance(target, Pair):
+        lane.write(target.second, int(answer[1]), "pred")
+        target = target.first
+    assert isinstance(target, Register)
+    if target.name != "_":
+        width = lane.width(target)
+        lane.write(target, answer[0], "pred" if width == 1 else f"b{width}")
+
+
+def shuffle(instruction: Instruction, operands: Operands) -> Answers:
     mode = instruction.tokens[2]
-    answers: list[Answer] = []
-    for lane, (_, distance, control, *_) in enumerate(operands):
+    answers: Answers = {}
+    for lane, (own, distance, control, *_) in operands.items():
         distance &= 31
         segment = control >> 8 & 31
         last = (lane & segment) | (control & 31 & ~segment)
@@ -25,46 +62,57 @@ def shuffle(instruction: Instruction, operands: list[list[int]]) -> list[Answer]
             "idx": low | (distance & ~segment),
         }[mode]
         inside = place >= last if mode == "up" else place <= last
-        answers.append((operands[place if inside else lane][0], inside))
+        if inside:
+            assert place in operands, f"lane {lane} reads lane {place}, which takes no part"
+            own = operands[place][0]
+        answers[lane] = own, inside
     return answers
 
 
-def vote(instruction: Instruction, operands: list[list[int]]) -> list[Answer]:
-    yes = [o[0] for o in operands]
+def vote(instruction: Instruction, operands: Operands) -> Answers:
+    yes = {lane: o[0] for lane, o in operands.items()}
     result = {
-        "all": lambda: int(all(yes)),
-        "any": lambda: int(any(yes)),
-        "uni": lambda: int(len(set(yes)) == 1),
-        "ballot": lambda: sum(bit << k for k, bit in enumerate(yes)),
+        "all": lambda: int(all(yes.values())),
+        "any": lambda: int(any(yes.values())),
+        "uni": lambda: int(len(set(yes.values())) == 1),
+        "ballot": lambda: sum(bit << lane for lane, bit in yes.items()),
     }[instruction.tokens[2]]()
-    return [(result, False)] * len(yes)
+    return dict.fromkeys(operands, (result, False))
 
 
-def match(instruction: Instruction, operands: list[list[int]]) -> list[Answer]:
-    values = [o[0] for o in operands]
-    peers = [sum((v == w) << k for k, w in enumerate(values)) for v in values]
+def match(instruction: Instruction, operands: Operands) -> Answers:
+    values = {lane: o[0] for lane, o in operands.items()}
+    peers = {
+        lane: sum(1 << other for other in values if values[other] == value)
+        for lane, value in values.items()
+    }
     if instruction.tokens[1] == "any":
-        return [(bits, False) for bits in peers]
-    same = len(set(values)) == 1
-    return [(peers[0] if same else 0, same)] * len(values)
+        return {lane: (bits, False) for lane, bits in peers.items()}
+    same = len(set(values.values())) == 1
+    return {lane: (bits if same else 0, same) for lane, bits in peers.items()}
 
 
-def reduce(instruction: Instruction, operands: list[list[int]]) -> list[Answer]:
+def reduce(instruction: Instruction, operands: Operands) -> Answers:
     form = Form(instruction.tokens, instruction.tokens[-1])
     name = instruction.tokens[2]
-    total, *rest = (o[0] for o in operands)
+    total, *rest = (o[0] for o in operands.values())
     for value in rest:
-        total = compute(Form((name,), form.kind), [total, value]) & 0xFFFFFFFF
-    return [(total, False)] * len(operands)
+        total = compute(Form((name,), form.kind), [total, value]) & ALL
+    return dict.fromkeys(operands, (total, False))
 
 
-def elect(_: Instruction, operands: list[list[int]]) -> list[Answer]:
+def elect(_: Instruction, operands: Operands) -> Answers:
     """The lowest lane of the mask leads, though the PTX manual lets it be any of them."""
-    leaders = [(mask & -mask).bit_length() - 1 for mask, *_ in operands]
-    return [(leader, lane == leader) for lane, leader in enumerate(leaders)]
+    leader = min(operands)
+    return {lane: (leader, lane == leader) for lane in operands}
 
 
-OPCODES = {"shfl": shuffle, "vote": vote, "match": match, "redux": reduce, "elect": elect}
-"""By opcode: from the source operands of each lane to each lane's answer."""
+OPCODES: dict[str, Callable[[Instruction, Operands], Answers]] = {
+    "shfl": shuffle,
+    "vote": vote,
+    "match": match,
+    "redux": reduce,
+    "elect": elect,
+}
 SOURCE_TYPES = {"shfl": "b32", "vote": "pred", "redux": "b32", "elect": "b32"}
 """Types of the first source where it is not the opcode's last part."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import binary_float as bf
+import scalar_approximate
 import scalar_bits
 from scalar_bits import signed
 
@@ -92,6 +94,14 @@ def _sign_changed(f: bf.Format, before: int, after: int) -> int:
     return f.nan if bf.is_nan(f, before) else after
 
 
+def _gross(form: Form, f: bf.Format, bits: int) -> int:
+    return scalar_approximate.gross(f, bits) if form.has("approx") else bits
+
+
+def _library(name: str) -> Callable[..., int]:
+    return _floating(lambda _, f, a: scalar_approximate.by_library(name, f, a))
+
+
 _FLOAT: dict[str, Callable[..., int]] = {
     "add": _rounding(bf.add),
     "sub": _rounding(lambda f, a, b, mode: bf.add(f, a, b ^ f.sign, mode)),
@@ -100,7 +110,15 @@ _FLOAT: dict[str, Callable[..., int]] = {
     "mad": _rounding(bf.fma),
     "div": _rounding(bf.div),
     "sqrt": _rounding(bf.sqrt),
-    "rcp": _rounding(lambda f, a, mode: bf.div(f, f.one, a, mode)),
+    "rcp": _floating(lambda form, f, a: _gross(form, f, bf.div(f, f.one, a, form.mode))),
+    "rsqrt": _floating(
+        lambda form, f, a: _gross(form, f, scalar_approximate.inverse_root(f, a, form.mode))
+    ),
+    "ex2": _library("exp2f"),
+    "lg2": _library("log2f"),
+    "sin": _library("sinf"),
+    "cos": _library("cosf"),
+    "tanh": _library("tanhf"),
     "neg": _floating(lambda _, f, a: _sign_changed(f, a, a ^ f.sign)),
     "abs": _floating(lambda _, f, a: _sign_changed(f, a, a & ~f.sign)),
     "copysign": _floating(lambda _, f, a, b: (a & f.sign) | bf.magnitude(f, b)),
@@ -281,7 +299,7 @@ def _converted(form: Form, target: str, source: str, bits: int) -> int:
         return _from_float(to, come, bits)
     number = come.number(bits)
     if to.is_float:
-        return _finished(to, bf.encode(bf.FORMATS[target], bf.Fraction(number), mode=form.mode))
+        return _finished(to, bf.encode(bf.FORMATS[target], Fraction(number), mode=form.mode))
     return clamped(to, number) if form.has("sat") else number
 
 

@@ -16,6 +16,7 @@ from random_programs_cases import Case, case_of, case_of_forms, differences, gro
 from reference_machine import execute
 from sim_support import ptx_of, run
 
+from gpuwatch.device.sim import compile as translation
 from gpuwatch.ptx import parse
 
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
@@ -34,6 +35,15 @@ def check(case: Case) -> None:
 def test_every_form(forms: list[str]) -> None:
     """Each form at least once, on 64 threads' patterns."""
     check(case_of_forms(forms, len(forms)))
+
+
+@pytest.mark.parametrize("group", [0, 2, -1])
+def test_a_long_program_is_translated_as_it_stands(
+    group: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GPUWATCH_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(translation, "_LONG", 0)
+    check(case_of_forms(groups()[group], 1))
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=SLOW, phases=NO_SHRINKING)

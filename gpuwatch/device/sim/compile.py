@@ -10,8 +10,11 @@ import llvmlite.binding as llvm
 from gpuwatch import cache
 from gpuwatch.device.sim.driver import ENTRY
 
-_KIND = "sim-object-2"
+_KIND = "sim-object-3"
 """Its number changes with the passes below, which are no part of the text that is compiled."""
+_LONG = 45_000
+"""Lines from which a program is translated as it stands: a straight line of so many takes LLVM's
+passes, and its choice of registers, minutes."""
 
 
 @functools.cache
@@ -20,29 +23,35 @@ def _initialized() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def _target_machine() -> llvm.TargetMachine:
+def _target_machine(optimization: int = 2) -> llvm.TargetMachine:
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
-        opt=2,
+        opt=optimization,
         reloc="pic",
         codemodel="small",
     )
 
 
 def _object_code(text: str) -> bytes:
-    machine = _target_machine()
+    is_long = text.count("\n") > _LONG
+    machine = _target_machine(0 if is_long else 2)
     module = llvm.parse_assembly(text)
     module.triple = llvm.get_default_triple()
     module.data_layout = str(machine.target_data)
     module.verify()
+    if not is_long:
+        _optimize(module, machine)
+    return bytes(machine.emit_object(module))
+
+
+def _optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.slp_vectorization = False
     options.loop_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    return bytes(machine.emit_object(module))
 
 
 class Code:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ from gpuwatch.analysis.maps import MapFigures
 COLUMNS = 128
 """Columns of time of the preset dmat; a cell's number is row * COLUMNS + column."""
 PAGE_BYTES = 1 << 16
+PAGES = 256
+"""Pages that it tells apart."""
 COLUMN_NANOSECONDS = 1 << 12
 
 
@@ -25,6 +28,38 @@ class AccessMap:
     first_page: int
     folded: bool
     """Whether the launch took longer than the columns, so that they begin anywhere."""
+    sample: int = 1
+
+    @property
+    def most(self) -> int:
+        """Accesses of the cell that has most."""
+        return int(self.counts.max())
+
+    @property
+    def microseconds(self) -> float:
+        return float(self.counts.shape[1] * COLUMN_NANOSECONDS / 1000)
+
+    def address(self, row: int) -> str:
+        """Where the page of a row begins: the digits of its address that are told apart."""
+        return f"{(self.first_page + row) * PAGE_BYTES:06x}"
+
+    def words(self, *, modelled: bool) -> Iterator[str]:
+        """What the picture has to say beside its axes, the most important first."""
+        width = COLUMN_NANOSECONDS / 1000
+        yield f"{self.microseconds:,.0f} us{' modelled' if modelled else ''}"
+        yield f"up to {self.most:,} accesses of a page in {width:.1f} us"
+        if self.folded:
+            yield f"folded: longer than {COLUMNS * width:,.0f} us"
+        if self.sample > 1:
+            yield f"estimated from 1 warp in {self.sample}"
+        yield f"{int(self.counts.sum()):,} accesses of warps"
+        used = int(np.count_nonzero(self.counts.any(axis=1)))
+        yield f"{used} pages of {PAGE_BYTES // 1024} KiB"
+
+
+def is_access_map(figures: MapFigures) -> bool:
+    """Whether a map is a memory access timeline, which is a picture and no histogram."""
+    return figures.name == "page_by_time" and figures.buckets is not None
 
 
 def access_map(figures: MapFigures) -> AccessMap | None:
@@ -40,7 +75,8 @@ def access_map(figures: MapFigures) -> AccessMap | None:
     turned = np.roll(cells, -begin, axis=1)
     used = np.flatnonzero(turned.any(axis=0))
     first, last = int(pages[0]), int(pages[-1])
-    return AccessMap(turned[first : last + 1, : int(used[-1]) + 1], first, bool(times.all()))
+    shown = turned[first : last + 1, : int(used[-1]) + 1]
+    return AccessMap(shown, first, bool(times.all()), figures.sample)
 
 
 def _behind_longest_gap(used: NDArray[np.bool_]) -> int:
@@ -51,11 +87,21 @@ def _behind_longest_gap(used: NDArray[np.bool_]) -> int:
     return 0 if gaps[longest] == 1 else int(taken[(longest + 1) % len(taken)])
 
 
-def shrunk(counts: NDArray[np.int64], rows: int, columns: int) -> NDArray[np.int64]:
-    """The map in at most so many rows and columns, neighbours added up."""
+def fitted(counts: NDArray[np.int64], rows: int, columns: int) -> NDArray[np.int64]:
+    """The map in just so many rows and columns: the most of neighbours that share a cell, or each
+    cell several times."""
     result = counts
-    for axis, most in enumerate((rows, columns)):
+    for axis, wanted in enumerate((rows, columns)):
         size = result.shape[axis]
-        starts = np.unique(np.arange(most) * size // most) if size > most else np.arange(size)
-        result = np.add.reduceat(result, starts, axis=axis)
+        starts = np.arange(wanted) * size // wanted
+        if wanted <= size:
+            result = np.maximum.reduceat(result, starts, axis=axis)
+        else:
+            result = np.take(result, starts, axis=axis)
+    return result
+
+
+def levels(counts: NDArray[np.int64], most: int, steps: int) -> NDArray[np.int64]:
+    """How dark each cell is, in equal steps up to `most`; 0 is for none at all."""
+    result: NDArray[np.int64] = -(-counts * steps // max(most, 1))
     return result

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from gpuwatch.analysis.maps import Buckets, MapFigures, Number, SiteRow, scaled
 
 SECTOR_BYTES = 32
+WAVEFRONT_BYTES = 128
 PERCENTILES = (50, 90, 99)
 Metrics = dict[str, Number | dict[str, Number]]
 Sums = Mapping[str, Number]
@@ -31,7 +33,7 @@ def metrics_of(maps: Iterable[MapFigures]) -> Metrics:
             result |= _mix(figures.sites, figures.scale)
         if figures.name == "load_latency" and figures.buckets is not None:
             result["load_latency"] = percentiles(figures.buckets)
-    return result
+    return result | _intensity(result)
 
 
 def lines_of(maps: Sequence[MapFigures]) -> list[Metrics]:
@@ -97,10 +99,13 @@ def _traffic(what: str) -> Callable[[Sums], Metrics]:
 
 def _conflicts(what: str) -> Callable[[Sums], Metrics]:
     def metrics(sums: Sums) -> Metrics:
+        least = max(sums["requests"], -(-sums["bytes"] // WAVEFRONT_BYTES))
         return {
             f"{what}_requests": sums["requests"],
             f"{what}_conflicts": sums["conflicts"],
             f"{what}_bytes_asked": sums["bytes"],
+            f"{what}_conflicts_mean": ratio(sums["conflicts"], sums["requests"]),
+            f"{what}_conflict_share": ratio(sums["conflicts"], least + sums["conflicts"]),
         }
 
     return metrics
@@ -169,6 +174,14 @@ def _mix(rows: Iterable[SiteRow], scale: float) -> Metrics:
         "warp_instructions_by_class": dict(sorted(warps.items())),
         "thread_instructions_by_class": dict(sorted(threads.items())),
     }
+
+
+def _intensity(known: Mapping[str, Any]) -> Metrics:
+    """Floating-point operations a byte of sectors, where a probe counts both."""
+    moved = sum(known.get(f"global_{what}_bytes", 0) for what in ("load", "store"))
+    return (
+        {"arithmetic_intensity": ratio(known["flop"], moved)} if "flop" in known and moved else {}
+    )
 
 
 def by_share(counts: Mapping[str, Number]) -> Iterator[tuple[str, Number, float]]:

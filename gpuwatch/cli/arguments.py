@@ -18,7 +18,7 @@ what follows -- are arguments of the program itself:
   gpuwatch kernels/gemm.cu -- 512 512 512
 commands:
   gpuwatch SOURCE              watch it live (prints the report when this is no terminal)
-  gpuwatch SOURCE SOURCE       the same with two to compare: o switches
+  gpuwatch SOURCE SOURCE       the same with two to compare: tab switches
   gpuwatch report SOURCE       the same without a screen; SOURCE may be a trace
   gpuwatch record SOURCE       launches written to a trace folder
   gpuwatch serve SOURCE        the live view in a browser
@@ -121,7 +121,7 @@ def _add_given(parser: argparse.ArgumentParser) -> None:
 
 def watch_parser(command: str) -> argparse.ArgumentParser:
     parser = source_parser(command)
-    more = "further sources to switch to with o, and to compare with"
+    more = "further sources to switch to with tab, and to compare with"
     parser.add_argument("others", nargs="*", metavar="SOURCE", help=more)
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument("--no-picker", action="store_true", help="start watching at once")
@@ -136,7 +136,8 @@ def watch_parser(command: str) -> argparse.ArgumentParser:
         metavar="S",
         help="how long each is shown (default 12)",
     )
-    parser.set_defaults(launches=3, json=False, callback="", no_callback=False, callback_timeout=60)
+    parser.set_defaults(launches=3, json=False, picture="")
+    parser.set_defaults(callback="", no_callback=False, callback_timeout=60)
     return parser
 
 
@@ -144,6 +145,12 @@ def report_parser(command: str) -> argparse.ArgumentParser:
     parser = source_parser(command)
     parser.add_argument("-n", "--launches", type=positive, default=3, help="default 3")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--picture",
+        metavar="FILE",
+        default="",
+        help="save a memory access timeline (-p dmat) as .svg or .png",
+    )
     _add_callback(parser)
     return parser
 
@@ -166,6 +173,7 @@ def replay_parser(command: str) -> argparse.ArgumentParser:
     add("--launch", type=_count, metavar="N", help="without a terminal: which launch, from 0")
     add("--json", action="store_true", help="without a terminal: print JSON")
     add("--ascii", action="store_true", help="draw with ASCII characters only")
+    parser.set_defaults(picture="")
     _add_callback(parser)
     return parser
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from gpuwatch.cli.arguments import options_of
 from gpuwatch.cli.printed import KeptOutput
 from gpuwatch.cli.sessions import prepared_session
-from gpuwatch.engine import callbacks, report
+from gpuwatch.engine import callbacks, picture, report
 from gpuwatch.engine.frame import Frame
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.recording import record
@@ -27,6 +27,8 @@ _FILE_COLUMNS = 200
 
 def run(given: argparse.Namespace) -> int:
     """Reports a source or a trace."""
+    if given.picture:
+        picture.check(Path(given.picture))
     if is_trace(Path(given.source)):
         return run_trace(given)
     with KeptOutput() as kept:
@@ -43,6 +45,9 @@ def run_trace(given: argparse.Namespace) -> int:
 
 
 def _print(given: argparse.Namespace, frame: Frame, printed: str, runs: list[CallbackRun]) -> None:
+    if given.picture:
+        picture.save(frame, Path(given.picture))
+        print(f"saved {given.picture}", file=sys.stderr)
     if given.json:
         ran = [callbacks.as_json(one) for one in runs]
         print(json.dumps({**report.as_json(frame), "printed": printed, "callbacks": ran}, indent=2))

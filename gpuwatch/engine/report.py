@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from gpuwatch.analysis.access_map import is_access_map
 from gpuwatch.analysis.metrics import lines_of, metrics_of
 from gpuwatch.analysis.occupancy import SmColumns
 from gpuwatch.analysis.warps import is_timed
@@ -112,9 +113,9 @@ def render(frame: Frame, console: Console) -> None:
     if frame.warps_table is not None and "warpid" in frame.warps_table.fields:
         console.print()
         console.print(_warp_table(frame, unit))
-    summaries.render(frame.maps, console)
+    summaries.render(frame.maps, console, modelled=frame.device.modelled)
     for figures in frame.maps:
-        if not summaries.is_access_map(figures) and not is_timed(tuple(figures.columns)):
+        if not is_access_map(figures) and not is_timed(tuple(figures.columns)):
             report_maps.render(figures, console)
 
 

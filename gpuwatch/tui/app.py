@@ -74,6 +74,7 @@ class GpuwatchApp(App[None]):
         self.kiosk = kiosk
         self.remembered = remembered or Remembered()
         self.keymap = keymap or Keymap()
+        self.keymap.several = len(watch.sources()) > 1
         self.keymap.rebind(self)
         self._live_screen = screen
         self.feed = watch

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textual.widgets import Input
+
 from gpuwatch.engine.frame import Frame, KernelChoice, LaunchForm
 from gpuwatch.tui.dialogs import KernelPicker
 from gpuwatch.tui.frame_screen import FittedScreen
@@ -90,6 +92,14 @@ class ChoosingScreen(FittedScreen[None]):
         self._kernel, self._paused = None, False
         self.gpuwatch.feed.select(source=chosen)
         self.pull()
+
+    def action_source_or_pane(self) -> None:
+        """The next source where there are several, unless a text is being edited; else the next
+        pane."""
+        if self.gpuwatch.keymap.several and not isinstance(self.focused, Input):
+            self.action_other_source()
+        else:
+            self.focus_next()
 
     def action_pick_kernel(self) -> None:
         kernels = self.gpuwatch.feed.kernels()

@@ -28,6 +28,8 @@ class Key:
     help: str
     priority: bool = False
     shown: str = ""
+    sources: Literal["", "one", "several"] = ""
+    """With how many sources it counts, "" for any."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -49,6 +51,14 @@ _LIVE = (
     *(Key("", str(n), f"probe({n})", "", "") for n in range(2, 10)),
     Key("kernel", "k", "pick_kernel", "kernel", "choose another kernel of the file"),
     Key("next-source", "o", "other_source", "", "the next source; the former becomes the baseline"),
+    Key(
+        "",
+        "tab",
+        "source_or_pane",
+        "source",
+        "the next of several sources, as o does",
+        sources="several",
+    ),
     Key("launch", "l", "edit_launch", "", "say how the kernel is launched (--no-run)"),
     Key("baseline", "b", "baseline", "baseline", "compare with what is shown now; again: no more"),
     Key("pause", "space", "pause", "pause", "freeze the view; launches go on"),
@@ -78,7 +88,8 @@ _LIVE = (
     Key("record", "w", "record", "", "write ten launches to a trace folder"),
     Key("reset", "r", "reset", "reset", "forget the averages and counts"),
     Key("restart", "ctrl+r", "restart", "restart", "start a fresh worker"),
-    Key("", "tab,shift+tab", "", "", "go to the next pane", shown="tab"),
+    Key("", "tab,shift+tab", "", "", "go to the next pane", shown="tab", sources="one"),
+    Key("", "shift+tab", "", "", "go to another pane, while tab is for sources", sources="several"),
     Key("", "up,down", "", "", "select a warp; the selection follows that warp"),
     Key("", "pageup,pagedown,home,end", "", "", "move through the warps", shown="page/home/end"),
     Key("", "left,right", "", "", "scroll a table wider than its pane"),
@@ -151,6 +162,8 @@ class Keymap:
 
     def __init__(self, changed: Mapping[str, str] | None = None) -> None:
         self.changed = dict(changed or {})
+        self.several = False
+        """Whether there are several sources."""
         self.table = {where: tuple(map(self._mapped, keys)) for where, keys in KEYS.items()}
 
     def _mapped(self, key: Key) -> Key:
@@ -195,7 +208,8 @@ class Keymap:
 
     def of(self, where: Where) -> list[Key]:
         """All that count in one part of the program."""
-        return list(map(self._mapped, _counting(where)))
+        sources = ("", "several" if self.several else "one")
+        return [self._mapped(key) for key in _counting(where) if key.sources in sources]
 
 
 def _counting(where: Where) -> list[Key]:

@@ -1,4 +1,4 @@
-"""The maps of a probe that records no start and elapsed: totals, lines, buckets."""
+"""The maps of a probe that records no start and elapsed: its own view, totals, lines, buckets."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from gpuwatch.analysis.maps import Buckets, MapFigures, Number
+from gpuwatch.analysis.access_map import access_map, is_access_map
+from gpuwatch.analysis.maps import Buckets, MapFigures
+from gpuwatch.analysis.summary import sections_of
 from gpuwatch.analysis.warps import is_timed
 from gpuwatch.engine.frame import Frame
-from gpuwatch.tui.glyphs import Glyphs, bar, short, whole
+from gpuwatch.engine.report_maps import number_text
+from gpuwatch.tui.glyphs import ASCII, Glyphs, bar, short, whole
+from gpuwatch.tui.heat_map import heat_lines
 from gpuwatch.tui.paint import Span
 from gpuwatch.tui.pane import Drawing, View, nothing_recorded
+from gpuwatch.tui.summary_lines import summary_lines
 from gpuwatch.tui.theme import QUIET, STRONG, TEXT, TITLE, WRONG, ramp
 
 Line = list[Span]
@@ -39,7 +44,7 @@ class Widths:
     ) -> list[Span]:
         """A line of a name and figures, with the styles of both."""
         line: list[Span] = [(f"   {name:<{self.name}}", of_name)]
-        line += [(f"{text:>{self.figure}}", of_figures) for text in figures]
+        line += [(f" {text:>{self.figure - 1}}", of_figures) for text in figures]
         return line
 
 
@@ -65,22 +70,58 @@ class MapsPane(Drawing, ScrollView):
         super().__init__(id=name)
         self.glyphs = glyphs
         self._lines: list[Line] = []
+        self._frame: Frame | None = None
+        """The frame whose maps `_lines` show, with `_look`."""
+        self._look: tuple[object, ...] = ()
 
     def show(self, view: View) -> None:
         """Takes over `view` and redraws."""
-        fresh = self.view is None or view.frame is not self.view.frame
         self.view = view
-        if fresh:
-            self._lines = list(
-                map_lines(
-                    shown_maps(view.frame),
-                    self.glyphs,
-                    Widths.of(self.size.width),
-                    in_table=view.table.map if view.table is not None else "",
-                )
-            )
-            self.virtual_size = Size(self.size.width, len(self._lines) + 1)
+        self._fill()
+
+    def on_resize(self) -> None:
+        """Also when the pane comes into view, which fills it only now."""
+        self._fill()
+
+    def _fill(self) -> None:
+        if self.view is None or not self.display:
+            return
+        view = self.view
+        look = (view.baseline, view.table is not None and view.table.map, self.size, self._colours)
+        if view.frame is not self._frame or look != self._look:
+            self._frame, self._look = view.frame, look
+            self._lines = list(self._all_lines(view))
+        self.virtual_size = Size(self.size.width, len(self._lines) + 1)
         self.refresh()
+
+    @property
+    def _colours(self) -> bool:
+        """Whether cells can be told apart by colours."""
+        drawn = self.glyphs is not ASCII and not self.app.no_color and not self.stale
+        return drawn and self.app.console.color_system in ("256", "truecolor")
+
+    def _all_lines(self, view: View) -> Iterable[Line]:
+        """Pictures of what has its own, what the preset's figures say, then all records."""
+        frame = view.frame
+        if frame is None:
+            return
+        width, height = self.size.width - self.scrollbar_size_vertical, self.size.height
+        modelled = frame.device.modelled
+        others = []
+        for one in shown_maps(frame):
+            found = access_map(one) if is_access_map(one) else None
+            if found is None:
+                others.append(one)
+                continue
+            yield from heat_lines(
+                found, self.glyphs, width, height - 1, modelled=modelled, colours=self._colours
+            )
+        before = view.baseline.frame.maps if view.baseline is not None else ()
+        yield from summary_lines(
+            sections_of(frame.maps), sections_of(before), self.glyphs, width, modelled=modelled
+        )
+        in_table = view.table.map if view.table is not None else ""
+        yield from map_lines(others, self.glyphs, Widths.of(width), in_table)
 
     def render_line(self, y: int) -> Strip:
         if y == 0:
@@ -148,17 +189,17 @@ def _total_lines(figures: MapFigures, widths: Widths) -> Iterable[Line]:
         return
     yield widths.cells("field", ("total", "mean", "min", "max"), QUIET, QUIET)
     for one in figures.fields:
-        total = "-" if one.total is None else _number(one.total)
+        total = "-" if one.total is None else number_text(one.total)
         if figures.sample > 1 and one.total is not None:
             total = "~" + total
-        rest = (_number(one.mean), _number(one.least), _number(one.greatest))
+        rest = (number_text(one.mean), number_text(one.least), number_text(one.greatest))
         yield widths.cells(one.name, (total, *rest), TEXT, STRONG)
 
 
 def _row_lines(figures: MapFigures, widths: Widths) -> Iterable[Line]:
     yield widths.cells(figures.level, tuple(figures.columns), QUIET, QUIET)
     for row in range(min(len(figures.slot), _MOST_ROWS)):
-        values = tuple(_number(column[row].item()) for column in figures.columns.values())
+        values = tuple(number_text(column[row].item()) for column in figures.columns.values())
         yield widths.cells(str(int(figures.slot[row])), values, QUIET, TEXT)
     if len(figures.slot) > _MOST_ROWS:
         yield [(f"   and {whole(len(figures.slot) - _MOST_ROWS)} more", QUIET)]
@@ -173,7 +214,7 @@ def _site_lines(figures: MapFigures, glyphs: Glyphs, widths: Widths) -> Iterable
         part = float(row.values[first]) / most if most > 0 else 0.0
         where = row.opcode + (f" in {row.function}" if row.function else "")
         line = widths.cells(
-            str(row.source_line or "-"), tuple(map(_number, row.values.values())), QUIET, TEXT
+            str(row.source_line or "-"), tuple(map(number_text, row.values.values())), QUIET, TEXT
         )
         yield [
             *line,
@@ -197,7 +238,3 @@ def _bucket_lines(buckets: Buckets, glyphs: Glyphs, widths: Widths) -> Iterable[
             (f"{whole(count):>{widths.figure}}  ", TEXT),
             (bar(count / most, 30, glyphs.across), ramp(count / most)),
         ]
-
-
-def _number(value: Number) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"

@@ -21,9 +21,15 @@ from gpuwatch.tui.theme import CURSOR, FOCUS, KEY, QUIET, RULE, STRONG, TEXT, WO
 
 _BESIDE = 100
 """Columns from which the PTX is shown beside the source."""
-_BAR = 8
-_FIGURE = 7
-_MOST_FIELDS = 3
+_SOURCE_PART = 5, 8
+"""Of the width, where the PTX takes the rest."""
+_LEAST_TEXT = 36
+"""Columns of source text for which figures are left out; half of the source's part at least."""
+_MARKS = 8
+"""Columns of cursor, number and mark."""
+_FIGURE = 8
+_FIGURES = ((3, 8), (2, 8), (1, 8), (1, 4), (1, 0))
+"""How many fields and columns of a bar are shown, the most that leaves room for the text."""
 
 Line = list[Span]
 
@@ -54,6 +60,7 @@ class SourcePane(Drawing, ScrollView):
         self._inserted: frozenset[int] = frozenset()
         self._sites: dict[int, int] = {}
         self._figures: LineFigures | None = None
+        self._fields, self._bar = _FIGURES[-1]
         self._ptx_top = 0
 
     # ---- data
@@ -66,6 +73,7 @@ class SourcePane(Drawing, ScrollView):
             self._read(view.listing)
         if fresh:
             self._figures = line_figures(view.frame.maps) if view.frame is not None else None
+        self._divide()
         self.refresh()
 
     def _read(self, listing: Listing | None) -> None:
@@ -88,6 +96,25 @@ class SourcePane(Drawing, ScrollView):
     def _rows(self) -> list[str]:
         """What scrolls: the source, or the PTX where that is all there is."""
         return self._source if self.listing is not None and self.listing.source else self._ptx
+
+    @property
+    def _beside(self) -> bool:
+        """Whether source and PTX are side by side."""
+        both = bool(self._source) and self._rows is self._source
+        return both and self.size.width >= _BESIDE
+
+    @property
+    def _left(self) -> int:
+        """Columns of the source, or of all there is."""
+        part, of = _SOURCE_PART
+        return self.size.width * part // of if self._beside else self.size.width
+
+    def _divide(self) -> None:
+        """Leaves out figures until enough of the source's text is seen."""
+        known = len(self._figures.fields) if self._figures is not None else 0
+        room = self._left - _MARKS - max(_LEAST_TEXT, self._left // 2)
+        fitting = (shown for shown in _FIGURES if shown[0] <= known and _cells(*shown) <= room)
+        self._fields, self._bar = next(fitting, _FIGURES[-1])
 
     # ---- cursor
 
@@ -114,6 +141,7 @@ class SourcePane(Drawing, ScrollView):
             self._ptx_top = max(0, lines.index(self.line) - self._page // 4)
 
     def on_resize(self) -> None:
+        self._divide()
         self._go(self.line)
 
     def action_move(self, step: int) -> None:
@@ -144,12 +172,10 @@ class SourcePane(Drawing, ScrollView):
         if self.listing is None or not self._rows:
             return self.draw(self, [("  not known yet", QUIET)] if y == 2 else [])
         index = self._top + y - 1
-        beside = bool(self._source) and self._rows is self._source and self.size.width >= _BESIDE
-        width = self.size.width // 2 if beside else self.size.width
         left = self._numbered(index) if self._rows is self._source else self._ptx_line(index)
-        if not beside:
+        if not self._beside:
             return self.draw(self, left)
-        strip = strip_of(left, width - 1)
+        strip = strip_of(left, self._left - 1)
         spans = [(part.text, part.style or TEXT) for part in strip]
         right = self._ptx_line(self._ptx_top + y - 1)
         return self.draw(self, [*spans, (self.glyphs.axis, RULE), *right])
@@ -163,7 +189,7 @@ class SourcePane(Drawing, ScrollView):
         fields: list[Line] = []
         of: list[Line] = []
         if self._figures is not None:
-            fields = [[(" ".join(self._figures.fields[:_MOST_FIELDS]), KEY)]]
+            fields = [[(" ".join(self._figures.fields[: self._fields]), KEY)]]
             of = [[("of ", QUIET), (" + ".join(self._figures.maps), TEXT)]]
         return [
             [*fields, *of, line, sites, woven],
@@ -192,13 +218,16 @@ class SourcePane(Drawing, ScrollView):
         figures = self._figures
         if figures is None:
             return []
-        count = min(_MOST_FIELDS, len(figures.fields)) if self.size.width >= _BESIDE else 1
         values = figures.values.get(number)
         if values is None:
-            return [(" " * (count * (_FIGURE + 1) + _BAR + 1), TEXT)]
+            return [(" " * _cells(self._fields, self._bar), TEXT)]
         share = figures.share(number)
-        spans: Line = [(brief(value).rjust(_FIGURE) + " ", TEXT) for value in values[:count]]
-        return [*spans, (bar(share, _BAR, self.glyphs.across) + " ", ramp(share))]
+        spans: Line = [
+            (brief(one).rjust(_FIGURE - 1) + " ", TEXT) for one in values[: self._fields]
+        ]
+        if self._bar:
+            spans.append((bar(share, self._bar, self.glyphs.across) + " ", ramp(share)))
+        return spans
 
     def _ptx_line(self, index: int) -> Line:
         """A line of the probed module; woven ones are marked."""
@@ -210,6 +239,11 @@ class SourcePane(Drawing, ScrollView):
         ours = self._rows is self._source and self.listing.lines[index] == self.line
         style = _ptx_style(text.strip(), ours)
         return [(self.glyphs.axis + " " if ours else "  ", FOCUS), (text, style)]
+
+
+def _cells(fields: int, bar_columns: int) -> int:
+    """Columns of so many figures and a bar."""
+    return fields * _FIGURE + (bar_columns + 1 if bar_columns else 0)
 
 
 @lru_cache(maxsize=4096)

@@ -12,6 +12,8 @@ from rich.color import Color
 from rich.style import Style
 from textual.theme import Theme
 
+from gpuwatch.analysis.colours import GLOW, blend
+
 BACKGROUND = "#10151c"
 PANEL = "#1a222d"
 FOREGROUND = "#d5dce5"
@@ -59,27 +61,13 @@ FORMER = Style(color="#5b6979")
 MARK = Style(color="#ffffff", bold=True)
 
 _STOPS = ((47, 111, 184), (96, 150, 196), (170, 160, 150), (232, 150, 70), (255, 159, 50))
-_GLOW = ((31, 58, 95), (47, 111, 184), (120, 150, 175), (255, 159, 50), (255, 233, 190))
-"""Ever brighter, so that it tells more from less without hues too."""
 _SHADES = 32
-Stops = tuple[tuple[int, int, int], ...]
-
-
-def _blend(position: float, stops: Stops = _STOPS) -> tuple[int, int, int]:
-    scaled = position * (len(stops) - 1)
-    lower = min(int(scaled), len(stops) - 2)
-    part = scaled - lower
-    red, green, blue = (
-        round(a + (b - a) * part) for a, b in zip(stops[lower], stops[lower + 1], strict=True)
-    )
-    return red, green, blue
-
 
 _RAMP = tuple(
-    Style(color=Color.from_rgb(*_blend(shade / (_SHADES - 1)))) for shade in range(_SHADES)
+    Style(color=Color.from_rgb(*blend(shade / (_SHADES - 1), _STOPS))) for shade in range(_SHADES)
 )
 _HEAT = tuple(
-    Style(color=BACKGROUND, bgcolor=Color.from_rgb(*_blend(shade / (_SHADES - 1))))
+    Style(color=BACKGROUND, bgcolor=Color.from_rgb(*blend(shade / (_SHADES - 1), _STOPS)))
     for shade in range(_SHADES)
 )
 
@@ -98,13 +86,8 @@ def heat(fraction: float) -> Style:
     return _HEAT[_shade(fraction)]
 
 
-def glow_rgb(fraction: float) -> tuple[int, int, int]:
-    """Colour of a value of 0..1 in a picture of cells."""
-    return _blend(fraction, _GLOW)
-
-
 @lru_cache(maxsize=2048)
 def glow(fraction: float, below: float | None = None) -> Style:
     """A cell of such a picture; `below` is the value of its lower half."""
-    lower = None if below is None else Color.from_rgb(*glow_rgb(below))
-    return Style.from_color(Color.from_rgb(*glow_rgb(fraction)), lower)
+    lower = None if below is None else Color.from_rgb(*blend(below, GLOW))
+    return Style.from_color(Color.from_rgb(*blend(fraction, GLOW)), lower)

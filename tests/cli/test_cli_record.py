@@ -47,6 +47,28 @@ def test_the_report_of_a_trace(folder: Path) -> None:
     assert (values["launches"], values["records"], values["callbacks"]) == (1, 576, [])
 
 
+def test_a_picture_of_a_trace(folder: Path) -> None:
+    done = run("record", "gemm", "-n", "1", "-o", "pages", "-p", "dmat", *SMALL, folder=folder)
+    assert done.returncode == 0, done.stderr
+    done = run("report", "pages", "--json", "--picture", "pages.svg", folder=folder)
+    assert (done.returncode, done.stderr) == (0, "saved pages.svg\n")
+    found = json.loads(done.stdout)["maps"][0]["buckets"]
+    most = max(bucket["count"] for bucket in found)
+    text = (folder / "pages.svg").read_text()
+    assert text.startswith("<svg ") and f">{most:,}</text>" in text and "(modelled)" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("a.svg", "block_sched keeps no memory access timeline"), ("a.jpg", "not a.jpg")],
+)
+def test_what_cannot_be_drawn_is_told(folder: Path, name: str, told: str) -> None:
+    done = run("report", "naive", "--picture", name, folder=folder)
+    assert done.returncode == 2
+    assert told in done.stderr and "hint: " in done.stderr and "Traceback" not in done.stderr
+    assert not (folder / name).exists()
+
+
 def test_a_callback_that_the_user_names(folder: Path) -> None:
     (folder / "mine.py").write_text(
         "import sys\nfrom read import read\nprint(len(read(sys.argv[1]).maps), 'map')\n1 / 0\n"

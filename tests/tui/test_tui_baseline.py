@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fake_watch import FakeWatch, make_frame
+from textual.widgets import Static
 
 from gpuwatch.engine.frame import Status
 from gpuwatch.errors import Location, UserError
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.bars import Header, StatusLine
+from gpuwatch.tui.bars import Footer, Header, StatusLine
 from gpuwatch.tui.comparison import Baseline, speed_text, speedup, with_delta
 from gpuwatch.tui.live_screen import LiveScreen
 from gpuwatch.tui.record_table import DELTA, table_of
@@ -112,6 +113,41 @@ async def test_the_other_source_is_one_key_away() -> None:
         assert "1.00\u00d7" in header.render_line(2).text
         await pilot.press("o")
         assert watch.calls[-1] == "select None None kernels/gemm.cu"
+
+
+async def test_tab_goes_to_the_next_of_several_sources_and_shift_tab_to_another_pane() -> None:
+    watch = FakeWatch()
+    watch.source_list = ["kernels/gemm.cu", "kernels/gemm_tiled.cu"]
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        assert " tab source " in app.screen.query_one(Footer).render_line(0).text
+        before = app.screen.focused
+        await pilot.press("tab")
+        assert watch.calls == ["select None None kernels/gemm_tiled.cu"]
+        assert app.screen.focused is before
+        await pilot.press("shift+tab")
+        assert app.screen.focused is not before
+        await pilot.press("slash", "tab")
+        assert len(watch.calls) == 1
+        await pilot.press("escape", "question_mark", *"source")
+        await pilot.pause(0.2)
+        told = str(app.screen.query_one(Static).content)
+        assert "tab  the next of several sources" in told and "shift+tab  go to another" in told
+
+
+async def test_tab_goes_to_the_next_pane_with_one_source() -> None:
+    watch = FakeWatch()
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        assert " tab " not in app.screen.query_one(Footer).render_line(0).text
+        before = app.screen.focused
+        await pilot.press("tab")
+        assert app.screen.focused is not before
+        assert watch.calls == []
+        texts = {key.text: key.help for key in app.keymap.help_keys("live")}
+        assert texts["tab"] == "go to the next pane" and "shift+tab" not in texts
 
 
 @pytest.mark.parametrize("width", [80, 160])

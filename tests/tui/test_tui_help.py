@@ -22,7 +22,9 @@ def names(query: str) -> list[str]:
 
 @pytest.mark.parametrize("where", ["start", "live", "replay"])
 def test_every_key_is_told(where: Where) -> None:
-    told = {(key.text, key.help) for key in Keymap().help_keys(where)}
+    keymap, told = Keymap(), set()
+    for keymap.several in (False, True):
+        told |= {(key.text, key.help) for key in keymap.help_keys(where)}
     own = (*KEYS[where], *KEYS["everywhere"])
     assert told >= {(key.text, key.help) for key in own if key.help}
     assert ("space", "freeze the view; launches go on") in told or where != "live"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from textual.app import App
 
 from gpuwatch.analysis.maps import MapFigures, SiteRow, all_figures, hist_buckets
 from gpuwatch.engine.frame import Frame
+from gpuwatch.tui import maps_pane
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.glyphs import UNICODE
 from gpuwatch.tui.maps_pane import MapsPane, Widths, map_lines
@@ -105,3 +108,37 @@ async def test_maps_beside_the_warps_only_where_there_is_room() -> None:
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         assert not app.screen.query_one(MapsPane).display
+
+
+async def test_maps_are_written_out_when_they_are_in_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = Mock(side_effect=map_lines)
+    monkeypatch.setattr(maps_pane, "map_lines", written)
+    app = _app(replace(make_frame(), maps=(_figures(bytes=[7]),)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(0.2)
+        pane = app.screen.query_one(MapsPane)
+        assert not pane.display
+        written.reset_mock()
+        cast(FakeWatch, cast(GpuwatchApp, app).feed).advance()
+        await pilot.pause(0.2)
+        written.assert_not_called()
+
+
+async def test_a_pane_that_comes_into_view_while_paused_has_the_new_width() -> None:
+    frame = replace(make_frame(), maps=(_figures(bytes=[7]),))
+    app = _app(frame)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press("space")
+        pane = app.screen.query_one(MapsPane)
+        for width in (120, 250, 120):
+            await pilot.resize_terminal(width, 40)
+            await pilot.pause(0.1)
+            lines = [pane.render_line(row).text.rstrip() for row in range(pane.size.height)]
+            wanted = map_lines(frame.maps, UNICODE, Widths.of(pane.size.width))
+            texts = ["".join(text for text, _ in line) for line in wanted]
+            assert lines[1 : len(texts) + 1] == [text[: pane.size.width].rstrip() for text in texts]
+
+
+def test_means_are_written_as_in_a_report() -> None:
+    assert "1,234,568" in "\n".join(_text(_figures(bytes=[1_234_567, 1_234_569, 1_234_569])))

@@ -104,6 +104,26 @@ async def test_lines_show_figures_marks_and_what_they_became(width: int) -> None
         assert any("+ mov.u64 %woven1, 1;" in line for line in lines) == (width == 160)
 
 
+@pytest.mark.parametrize(("width", "figures"), [(80, 2), (100, 1), (120, 2), (160, 2), (200, 2)])
+async def test_enough_of_the_source_shows_beside_figures_and_ptx(width: int, figures: int) -> None:
+    watch = _watch()
+    text = "  a += b[" + "i" * 90
+    watch.texts = replace(LISTING, source=SOURCE.replace("  a += b[i];", text))
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(width, 40)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press("p")
+        await pilot.pause(0.2)
+        pane = app.screen.query_one(SourcePane)
+        line = pane.render_line(3).text
+        source = line[: width * 5 // 8 - 1] if width >= 100 else line
+        shown = source[source.index("  a += b[") :]
+        assert len(shown) >= 36
+        assert ("750" in source, "24.0k" in source) == (True, figures > 1)
+        assert ("bytes" in pane.render_line(0).text) == (figures > 1)
+        assert (".entry" in pane.render_line(2).text) == (width >= 100)
+
+
 async def test_the_cursor_goes_from_probe_to_probe_and_stays_in_the_text() -> None:
     app = GpuwatchApp(_watch(), picker=False)
     async with app.run_test(size=(120, 40)) as pilot:

@@ -1,0 +1,129 @@
+"""What the presets' figures say, from maps with the names and fields of the presets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from map_figures import hist_map, line_map
+
+from gpuwatch.analysis.maps import MapFigures, Number
+from gpuwatch.analysis.metrics import metrics_of
+from gpuwatch.analysis.summary import Section, sections_of, share_text
+
+TRAFFIC = {
+    7: {"requests": 10, "bytes": 1_280, "sectors": 320},
+    9: {"requests": 30, "bytes": 3_840, "sectors": 120},
+}
+STORES = {11: {"requests": 4, "bytes": 512, "sectors": 16}}
+
+
+def values_of(section: Section, *titles: str) -> list[list[Number | None]]:
+    places = [[column.title for column in section.columns].index(title) for title in titles]
+    return [[row.values[place] for place in places] for row in (*section.totals, *section.parts)]
+
+
+def test_traffic_has_totals_and_the_line_that_wastes_most_first() -> None:
+    maps = [line_map("global_loads", TRAFFIC), line_map("global_stores", STORES)]
+    (section,) = sections_of(maps)
+    names = [row.name for row in (*section.totals, *section.parts)]
+    assert names == ["loads", "stores", "line 7 loads", "line 9 loads", "line 11 stores"]
+    assert values_of(section, "requests", "bytes moved", "coalescing")[:3] == [
+        [40, 440 * 32, 5_120 / (440 * 32)],
+        [4, 512, 1.0],
+        [10, 320 * 32, 0.125],
+    ]
+    assert next(section.sentences()) == (
+        "Global memory loads: 40 requests, 5,120 bytes asked, 440 sectors, 14,080 bytes moved, "
+        "coalescing efficiency 36.4%"
+    )
+
+
+def test_only_the_worst_lines_are_told_and_the_rest_counted() -> None:
+    lines = {line: {"passes": 1, "cycles": line} for line in range(1, 9)}
+    (section,) = sections_of([line_map("barrier_waits", lines)])
+    assert [row.name for row in section.parts] == [f"line {line}" for line in (8, 7, 6, 5, 4)]
+    assert section.left_out == 3
+    assert section.totals[0].values == (8, 36, 4.5, None)
+    assert section.parts[0].values == (1, 8, 8.0, 8 / 36)
+    assert section.timed
+
+
+@pytest.mark.parametrize(
+    ("requests", "bytes_", "share"), [(4, 512, 0.75), (4, 64, 0.75), (1, 512, 0.75)]
+)
+def test_the_share_of_extra_wavefronts(requests: int, bytes_: int, share: float) -> None:
+    """Of 16: a request takes one, and 128 bytes take one."""
+    lines = {3: {"requests": requests, "bytes": bytes_, "conflicts": 12}}
+    (section,) = sections_of([line_map("shared_loads", lines)])
+    assert section.totals[0].values == (requests, 12, 12 / requests, share)
+
+
+def test_branches_that_split_come_first() -> None:
+    lines = {
+        5: {"executed": 100, "lanes": 3_200, "taken": 0, "split": 0},
+        6: {"executed": 10, "lanes": 160, "taken": 80, "split": 5},
+    }
+    (section,) = sections_of([line_map("branches", lines)])
+    assert values_of(section, "split", "lanes", "efficiency") == [
+        [5, 3_360 / 110, 105 / 110], [5, 16.0, 0.5], [0, 32.0, 1.0],
+    ]  # fmt: skip
+
+
+def mix_map() -> MapFigures:
+    figures = line_map("blocks_run", {4: {"warps": 10, "threads": 320}})
+    mix = (("fp32", 3), ("load", 1), ("flop", 6))
+    return replace(figures, sites=(replace(figures.sites[0], mix=mix),))
+
+
+def test_the_mix_is_ordered_by_share() -> None:
+    (section,) = sections_of([mix_map()])
+    assert section.parts_are == "class"
+    assert section.totals[0].values == (40, 1_280, 1_920, None)
+    assert [(row.name, *row.values) for row in section.parts] == [
+        ("fp32", 30, 960, None, 0.75), ("load", 10, 320, None, 0.25),
+    ]  # fmt: skip
+
+
+def test_arithmetic_intensity_where_traffic_is_counted_too() -> None:
+    maps = [mix_map(), line_map("global_loads", TRAFFIC), line_map("global_stores", STORES)]
+    assert metrics_of(maps)["arithmetic_intensity"] == 1_920 / (456 * 32)
+    mix = sections_of(maps)[-1]
+    assert mix.totals[0].values[3] == 1_920 / (456 * 32)
+    assert "arithmetic_intensity" not in metrics_of(maps[:1])
+
+
+def test_latency_of_a_sample_is_estimated_and_has_its_percentiles_at_their_buckets() -> None:
+    maps = [
+        hist_map("load_latency", [0, 0, 90, 0, 8, 2], sample=32),
+        line_map("line_latency", {8: {"loads": 60, "cycles": 180}}, sample=32),
+    ]
+    total, histogram, lines = sections_of(maps)
+    assert [column.title for column in total.columns] == ["loads", "mean", "p50", "p90", "p99"]
+    assert total.totals[0].values[:2] == (3_200, 3.0)
+    assert next(total.sentences()).startswith("Latency of a load on its own: ~3,200 loads, 3.00")
+    assert [(row.name, row.values[0], row.note) for row in histogram.parts] == [
+        ("2 to 3", 2_880, "p50 p90"), ("4 to 7", 0, ""), ("8 to 15", 256, ""),
+        ("16 to 31", 64, "p99"),
+    ]  # fmt: skip
+    assert lines.parts[0].values == (1_920, 3.0, 1.0)
+    assert not lines.totals
+    assert all(section.sample == 32 and section.timed for section in (total, histogram, lines))
+
+
+def test_nothing_loaded_is_no_histogram() -> None:
+    total, histogram = sections_of([hist_map("load_latency", [0, 0, 0])])
+    assert total.totals[0].values == (0,)
+    assert histogram.parts == ()
+
+
+def test_maps_of_other_names_say_nothing() -> None:
+    assert sections_of([line_map("mine", TRAFFIC)]) == ()
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(1.0, "100.0%"), (0.99999, ">99.9%"), (0.0, "0.0%"), (0.0001, "<0.1%"), (0.5, "50.0%")],
+)
+def test_nearly_all_is_not_all(share: float, text: str) -> None:
+    assert share_text(share) == text

@@ -181,7 +181,7 @@ class LiveScreen(ChoosingScreen):
         watch, frame = self.gpuwatch.feed, self._frame
         warps = self.query_one(WarpPane)
         return View(
-            source=watch.source().rsplit("/", 1)[-1],
+            source=((frame and frame.source) or watch.source()).rsplit("/", 1)[-1],
             frame=frame,
             status=status,
             probe=self._probe or (frame.probe if frame is not None else ""),

@@ -27,8 +27,8 @@ class View:
     """What the live screen shows at one moment.
 
     `frame` may be older than the worker's newest: while paused (`launches_now` goes on), and
-    while a new selection is being prepared (`stale`). `probe` and `kernel` are what was asked
-    for, at once.
+    while a new selection is being prepared (`stale`). `source` and `kernel` are the frame's, if
+    there is one; `probe` is what was asked for, at once.
     """
 
     source: str

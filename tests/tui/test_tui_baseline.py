@@ -115,6 +115,21 @@ async def test_the_other_source_is_one_key_away() -> None:
         assert watch.calls[-1] == "select None None kernels/gemm.cu"
 
 
+async def test_the_header_names_the_source_of_what_is_shown() -> None:
+    watch = FakeWatch()
+    watch.source_list = ["kernels/gemm.cu", "kernels/gemm_tiled.cu"]
+    assert watch.frame is not None
+    watch.frame = replace(watch.frame, source="kernels/gemm.cu")
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        watch.hold = True
+        await pilot.press("o")
+        await pilot.pause(0.2)
+        assert watch.source() == "kernels/gemm_tiled.cu"
+        assert " gemm.cu " in app.screen.query_one(Header).render_line(0).text
+
+
 async def test_tab_goes_to_the_next_of_several_sources_and_shift_tab_to_another_pane() -> None:
     watch = FakeWatch()
     watch.source_list = ["kernels/gemm.cu", "kernels/gemm_tiled.cu"]

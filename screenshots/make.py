@@ -2,6 +2,7 @@
 
     python screenshots/make.py            the simulated device's pictures
     python screenshots/make.py cuda       the GPU's
+    python screenshots/make.py sim NAME   those whose name begins so
 
 Each is the live screen after some frames, saved as SVG.
 """
@@ -13,7 +14,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from textual.pilot import Pilot
+
 from gpuwatch.engine.client import WorkerClient
+from gpuwatch.engine.frame import Frame
 from gpuwatch.engine.options import Options
 from gpuwatch.errors import UserError
 from gpuwatch.probe.catalogue import folder
@@ -24,52 +28,83 @@ FRAMES = 12
 PATIENCE_SECONDS = 120.0
 
 
+SMALL, MIDDLE, LARGE = (80, 24), (120, 40), (200, 60)
+
+
 @dataclass(frozen=True)
 class Picture:
+    """`keys` are pressed one after another once frames are there: names as Textual has them."""
+
     name: str
-    kernel: str
+    kernels: tuple[str, ...]
     probe: str
     device: str
     size: tuple[int, int]
+    keys: tuple[str, ...] = ()
 
 
 PICTURES = (
-    Picture("gemm-a10-120x40", "gemm", "block_sched", "sim:a10", (120, 40)),
-    Picture("gemm-tiled-a10-80x24", "gemm_tiled", "warp_duration", "sim:a10", (80, 24)),
-    Picture("gemm-h200-200x60", "gemm", "block_sched", "cuda", (200, 60)),
-    Picture("gemm-tiled-h200-120x40", "gemm_tiled", "block_sched", "cuda", (120, 40)),
-)
+    Picture("gemm-a10-120x40", ("gemm",), "block_sched", "sim:a10", MIDDLE),
+    Picture("gemm-tiled-a10-80x24", ("gemm_tiled",), "warp_duration", "sim:a10", SMALL),
+    Picture("all-a10-200x60", ("gemm_tiled",), "block_sched", "sim:a10", LARGE),
+    Picture("timeline-a10-120x40", ("gemm",), "block_sched", "sim:a10", MIDDLE, ("t", "e")),
+    Picture("histogram-a10-120x40", ("gemm",), "block_sched", "sim:a10", MIDDLE,
+            ("shift+tab", "m", "x", "x", *("left",) * 4)),
+    Picture("filter-a10-120x40", ("gemm",), "block_sched", "sim:a10", MIDDLE,
+            ("slash", *"sm == 3 and elapsed > p90", "enter")),
+    Picture("baseline-a10-120x40", ("gemm", "gemm_tiled"), "block_sched", "sim:a10", MIDDLE,
+            ("o",)),
+    Picture("source-a10-120x40", ("gemm_tiled",), "gmem_traffic", "sim:a10", MIDDLE,
+            ("p", "n", "m")),
+    Picture("maps-a10-120x40", ("gemm_tiled",), "instr_mix", "sim:a10", MIDDLE),
+    Picture("dmat-a10-120x40", ("gemm_tiled",), "dmat", "sim:a10", MIDDLE),
+    Picture("log-a10-80x24", ("gemm",), "block_sched", "sim:a10", SMALL, ("g", "m")),
+    Picture("help-a10-80x24", ("gemm",), "block_sched", "sim:a10", SMALL, ("question_mark",)),
+    Picture("gemm-h200-200x60", ("gemm",), "block_sched", "cuda", LARGE),
+    Picture("gemm-tiled-h200-120x40", ("gemm_tiled",), "block_sched", "cuda", MIDDLE),
+)  # fmt: skip
+
+
+async def _frames(pilot: Pilot[None], watch: WorkerClient, before: Frame | None = None) -> None:
+    """Waits for `FRAMES` launches, of another kernel than `before` showed."""
+    waited = 0.0
+    while (
+        (frame := watch.latest()) is None
+        or frame.launches < FRAMES
+        or (before is not None and frame.source == before.source)
+    ):
+        if (problem := watch.status().error) is not None:
+            raise problem
+        if waited > PATIENCE_SECONDS:
+            raise TimeoutError("no frame")
+        await pilot.pause(0.1)
+        waited += 0.1
 
 
 async def shoot(picture: Picture) -> None:
-    """Runs the app without a terminal until `FRAMES` launches are shown."""
-    options = Options(
-        source=str(folder("kernels") / f"{picture.kernel}.cu"),
-        device=picture.device,
-        probe=picture.probe,
-    )
+    """Runs the app without a terminal until `FRAMES` launches are shown, and presses the keys."""
+    first, *others = (str(folder("kernels") / f"{kernel}.cu") for kernel in picture.kernels)
+    options = Options(first, picture.device, probe=picture.probe, others=tuple(others))
     with WorkerClient(options) as watch:
         app = GpuwatchApp(watch, ascii_only=False, rate_hz=10.0, picker=False)
         async with app.run_test(size=picture.size) as pilot:
-            waited = 0.0
-            while (frame := watch.latest()) is None or frame.launches < FRAMES:
-                problem = watch.status().error
-                if problem is not None:
-                    raise problem
-                if waited > PATIENCE_SECONDS:
-                    raise TimeoutError(f"{picture.name}: no frame")
+            await _frames(pilot, watch)
+            for key in picture.keys:
+                before = watch.latest()
+                await pilot.press(key)
                 await pilot.pause(0.1)
-                waited += 0.1
-            await pilot.pause(0.5)
+                if key == "o":
+                    await _frames(pilot, watch, before)
+            await pilot.pause(1.0)
             path = app.save_screenshot(filename=f"{picture.name}.svg", path=str(HERE))
             print(path)
 
 
 def main() -> int:
-    kind = sys.argv[1] if len(sys.argv) > 1 else "sim"
+    kind, wanted = (*sys.argv[1:3], *("sim", "")[len(sys.argv) - 1 :])
     try:
         for picture in PICTURES:
-            if picture.device.startswith(kind):
+            if picture.device.startswith(kind) and picture.name.startswith(wanted):
                 asyncio.run(shoot(picture))
     except UserError as problem:
         print(problem.render(), file=sys.stderr)

@@ -49,14 +49,17 @@ class Block:
     successors: tuple[int, ...]
 
 
-def basic_blocks(code: Code, cut_after: Collection[str] = ()) -> list[Block]:
-    """Cuts `code` at labels and behind branches, exits and the opcodes of `cut_after`.
+def basic_blocks(
+    code: Code, cut_after: Collection[str] = (), cut_at: Collection[int] = ()
+) -> list[Block]:
+    """Cuts `code` at labels, behind branches, exits and the opcodes of `cut_after`, and in front
+    of the instructions of `cut_at`.
 
     Raises KeyError with the label that a branch names when there is none.
     """
     instructions = code.instructions
     count = len(instructions)
-    leaders = {0, *code.labels.values()}
+    leaders = {0, *code.labels.values(), *cut_at}
     leaders.update(
         k + 1
         for k, each in enumerate(instructions)

@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from gpuwatch.instrument import exits
+from gpuwatch.instrument import exits, flushing
 from gpuwatch.instrument.code import Code, Temporaries
 from gpuwatch.instrument.edits import Edits
+from gpuwatch.instrument.gather import Gathering
 from gpuwatch.instrument.known import fold
 from gpuwatch.instrument.positions import Found
 from gpuwatch.instrument.registers import Declared
@@ -20,6 +21,7 @@ from gpuwatch.probe.language import BLOCKS
 from gpuwatch.probe.model import Probe
 from gpuwatch.ptx import isa
 from gpuwatch.ptx.classes import block_mixes
+from gpuwatch.ptx.convergence import Departure, Way
 from gpuwatch.ptx.model import (
     Directive,
     Function,
@@ -43,6 +45,8 @@ _PARTING = isa.ENDS | {"call", "bar", "barrier"}
 """Opcodes behind which other lanes may run together than in front."""
 _FLUSH = "\0flush\0"
 """Stands for the code that adds up what was kept in registers."""
+_DEPART = "\0depart %d\0"
+"""Stands for that of a departure from the blocks of a head, by its number among all."""
 
 
 class Body:
@@ -70,6 +74,7 @@ class Body:
         self._counted = 0
         self._file = file
         self._strides = strides or {}
+        self._departures: list[tuple[int, Departure]] = []
         blocks = any(probe.position == BLOCKS for probe in shared.program.probes)
         self._mixes = block_mixes(self._statements) if blocks else {}
         self._source = SourceLines(file)
@@ -98,6 +103,8 @@ class Body:
         reader = SubjectReader(declared, self._strides)
         self._sites.leave_block()
         gathers = falls and self._sites.gathering is not None
+        departures = self._departing() if gathers else {}
+        starts = self._sites.kept_from_heads() if gathers else {}
         exiting = exiting if ending or gathers else frozenset()
         for index, statement in enumerate(self._statements):
             leaves = False
@@ -109,11 +116,24 @@ class Body:
                 declared.see(statement)
             elif type(statement) is Label:
                 self._sites.leave_block()
-            if leaves or index in stops:
-                self._at(statement, stops.get(index), reader, ending, leaves, index)
+            if gathers and index in starts:
+                self._begin_block(statement, index, starts[index])
+            if leaves or index in stops or index in departures:
+                self._at(
+                    statement, stops.get(index), reader, ending, leaves, index,
+                    departures.get(index, ()),
+                )  # fmt: skip
             if type(statement) is Instruction and statement.tokens[0] in _PARTING:
                 self._sites.leave_block()
         self._weave_end(stops.get(len(self._statements)), reader, ending, falls, gathers)
+
+    def _begin_block(self, statement: Statement, index: int, keys: frozenset[str]) -> None:
+        """A block where what its head found out of the lanes still holds: `keys`. The head itself
+        finds it out."""
+        if self._sites.is_head(index):
+            self._blocks.append((statement.start, False, self._sites.at_head(keys)))
+        else:
+            self._sites.leave_block(keys)
 
     def _weave_end(
         self,
@@ -158,9 +178,10 @@ class Body:
         ending: Sequence[Probe],
         leaves: bool,
         index: int = -1,
+        departures: Sequence[tuple[int, Way]] = (),
     ) -> None:
-        """In front: the stop's probes, then the thread's end. Behind: the lanes that stay, then
-        the stop's probes."""
+        """In front: the stop's probes, then departures, then the thread's end. Behind: the lanes
+        that stay, then the stop's probes and departures."""
         offset = statement.start if statement else self._function.body_end
         instruction = statement if isinstance(statement, Instruction) else None
         before = after = ""
@@ -169,6 +190,9 @@ class Body:
             own = -1 if self._name else index
             before, after = self._sites.weave(stop, reader, instruction, where, own)
         self._blocks.append((offset, False, before))
+        for number, way in departures:
+            if way != Way.BEHIND:
+                self._blocks.append((offset, False, _DEPART % number))
         if leaves:
             leaving, staying = self._leave(instruction, ending)
             self._blocks.append((offset, False, leaving))
@@ -176,6 +200,9 @@ class Body:
                 self._blocks.append((statement.end, True, staying))
         if statement:
             self._blocks.append((statement.end, True, after))
+            for number, way in departures:
+                if way == Way.BEHIND:
+                    self._blocks.append((statement.end, True, _DEPART % number))
 
     def _leave(self, instruction: Instruction | None, ending: Sequence[Probe]) -> tuple[str, str]:
         code = self.code()
@@ -197,13 +224,38 @@ class Body:
 
     def _flush(self) -> None:
         """Puts in what adds up the sums that were kept in registers, now that all are known."""
-        assert self._sites.gathering
+        gathering = self._sites.gathering
+        assert gathering
+        marks = {_DEPART % number: one for number, one in enumerate(self._departures)}
         for number, (offset, behind, block) in enumerate(self._blocks):
-            if _FLUSH in block:
+            if block in marks:
+                self._blocks[number] = offset, behind, self._depart(gathering, *marks[block])
+            elif _FLUSH in block:
                 code = self.code()
-                self._sites.gathering.flush(code)
+                flushing.finish(code, gathering)
                 text = fold("\n".join(code.lines), self._shared.known)
                 self._blocks[number] = offset, behind, block.replace(_FLUSH, text)
+
+    def _departing(self) -> dict[int, list[tuple[int, Way]]]:
+        """By statement the departures at it, each with its number among all."""
+        assert self._sites.gathering
+        self._departures = list(self._sites.gathering.departures())
+        found: dict[int, list[tuple[int, Way]]] = defaultdict(list)
+        for number, (_, departure) in enumerate(self._departures):
+            found[departure.statement].append((number, departure.way))
+        return found
+
+    def _depart(self, gathering: Gathering, head: int, departure: Departure) -> str:
+        code = self.code()
+        flushing.depart(code, gathering, head)
+        lines = code.lines
+        statement = self._statements[departure.statement]
+        if lines and departure.way == Way.TAKEN:
+            assert isinstance(statement, Instruction) and statement.guard
+            inverse = "" if statement.guard.negated else "!"
+            stay = self._shared.names.label()
+            lines = [f"\t@{inverse}{statement.guard.register} bra \t{stay};", *lines, f"{stay}:"]
+        return fold("\n".join(lines), self._shared.known)
 
     def _where(self, statement: Statement | None) -> Where:
         line = self._line_of(statement.start if statement else self._function.body_end)

@@ -22,7 +22,7 @@ CLASS = {
 DECLARED = {"r": "b32", "d": "b64", "f": "f32", "p": "pred", "h": "b16"}
 
 
-OF_LANES = frozenset({"active lanes", "leads", "lane step", "lanes here"})
+OF_LANES = frozenset({"active lanes", "leads", "lane step", "lanes here", "lower lanes"})
 """Keys of memo that hold only while no lane has branched off."""
 KEPT = {
     "active lanes": "u32",

@@ -101,12 +101,19 @@ def active_count(code: Code) -> str:
     return code.once("lanes here", "u32", "popc.b32", active(code))
 
 
+def lower_lanes(code: Code) -> str:
+    """u32: mask of the lower ones among the lanes that run this code together."""
+    if "lower lanes" not in code.memo:
+        mask = active(code)
+        below = special(code, "%lanemask_lt")
+        code.memo["lower lanes"] = code.compute("u32", "and.b32", below, mask)
+    return code.memo["lower lanes"]
+
+
 def leads(code: Code) -> str:
     """pred: whether this is the lowest of the lanes that run this code together."""
     if "leads" not in code.memo:
-        mask = active(code)
-        lower = code.compute("u32", "mov.u32", "%lanemask_lt")
-        others = code.compute("u32", "and.b32", lower, mask)
+        others = lower_lanes(code)
         code.memo["leads"] = code.compute(
             "pred", "setp.eq.u32", others, "0", into=code.keep("leads")
         )

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from gpuwatch.errors import Location, UserError
-from gpuwatch.instrument import gather, indices, operators, saves, slots, text
+from gpuwatch.instrument import flushing, indices, operators, saves, slots, text
 from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.helpers import helper
-from gpuwatch.instrument.scene import Scene
+from gpuwatch.instrument.scene import Scene, Step
 from gpuwatch.instrument.values import Value, cast, constant, convert, copy
 from gpuwatch.probe.language import CONVERSIONS
 from gpuwatch.probe.model import (
@@ -133,18 +133,35 @@ def save(code: Code, scene: Scene, action: Save, fields: Sequence[str]) -> None:
 def _save_here(code: Code, scene: Scene, action: Save) -> None:
     """A save at an instruction: into registers, by one lane for all, or by each at once."""
     number, map_ = _map_of(scene, action)
-    sums = scene.sums.get(map_.name)
-    if sums:
-        values = _values(code, scene, action)
+    steps = scene.steps.get(map_.name)
+    if steps is not None:
+        values = _stepped(code, scene, action, steps)
         if scene.probe.level == "thread":
-            gather.accumulate(code, sums, values)
+            _take(code, steps, values)
             return
         with code.skipped_unless(indices.leads(code)):
-            gather.accumulate(code, sums, values)
-    elif gather.saves_together(scene, map_, action.values):
-        gather.save_together(code, scene, map_, number, _values(code, scene, action))
+            _take(code, steps, values)
+    elif flushing.saves_together(scene, map_, action.values):
+        flushing.save_together(code, scene, map_, number, _values(code, scene, action))
     else:
         _save(code, scene, action, prepare(code, scene, action))
+
+
+def _stepped(code: Code, scene: Scene, action: Save, steps: Sequence[Step]) -> list[Value | None]:
+    """The values that are wanted of a save."""
+    with _placed(action.at):
+        return [
+            evaluate(code, scene, action.values[step.field]) if step.adds == "value" else None
+            for step in steps
+        ]
+
+
+def _take(code: Code, steps: Sequence[Step], values: Sequence[Value | None]) -> None:
+    for step, value in zip(steps, values, strict=True):
+        if value is None:
+            flushing.count(code, step)
+        else:
+            flushing.accumulate(code, step, value)
 
 
 def _save(code: Code, scene: Scene, action: Save, fields: Sequence[str]) -> None:

@@ -13,21 +13,16 @@ from gpuwatch.instrument.values import Value
 from gpuwatch.probe.model import Map, Probe, Program
 
 
-@dataclass(slots=True)
-class Sums:
-    """Registers for the saves of one probe to one slot of a map; `slot` is the number of the site
-    that stands for it, "" where the map's slots are not of sites."""
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a save adds to a register that sums up: the "value" of a field, "one" for each lane, or
+    one for the lane that "leads"; "stays" is one for each lane behind the instruction, a branch.
+    """
 
-    stem: str
-    probe: Probe
-    number: int
-    map: Map
-    types: tuple[str, ...]
-    slot: str = ""
-
-    def registers(self) -> list[tuple[str, str]]:
-        """Name and type, u32 or u64, of the register of each field."""
-        return [(f"{self.stem}_{place}", type_) for place, type_ in enumerate(self.types)]
+    adds: str
+    register: str
+    type: str
+    field: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +87,7 @@ class Scene:
     """Line of the PTX text that the place is at, for messages."""
     earlier: Code | None = None
     """Of a probe behind an instruction: code in front of it, to keep what it overwrites."""
-    sums: dict[str, Sums] = field(default_factory=dict)
-    """Registers that what is saved to a map is added to, by map, where it is not saved at once."""
+    steps: dict[str, tuple[Step, ...]] = field(default_factory=dict)
+    """What to do, by map, where what is saved is not saved at once."""
     alone: bool = False
     """Whether a single lane runs the code, so that a save needs no choice of lane."""

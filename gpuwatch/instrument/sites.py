@@ -7,24 +7,32 @@ is lowered once, with holes for these, and filled in at each place.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from gpuwatch.instrument import helpers, lower
+from gpuwatch.instrument import helpers, indices, lower, warp_access
 from gpuwatch.instrument.code import Code, Temporaries
 from gpuwatch.instrument.exposure import helpers_of
 from gpuwatch.instrument.gather import Gathering
 from gpuwatch.instrument.known import fold
 from gpuwatch.instrument.model import Site
-from gpuwatch.instrument.scene import Scene, Shared, Sums
+from gpuwatch.instrument.scene import Scene, Shared, Step
 from gpuwatch.instrument.subject import Subject
 from gpuwatch.instrument.subject_reader import SubjectReader
 from gpuwatch.probe.language import BLOCKS, BRANCHES, INSTRUCTION_HELPERS
-from gpuwatch.probe.model import Probe
+from gpuwatch.probe.model import Probe, Save
 from gpuwatch.ptx.classes import Mix
+from gpuwatch.ptx.convergence import ENTRY
 from gpuwatch.ptx.model import Instruction
 
+OF_KEPT: dict[str, Callable[[Code], str]] = {
+    "active lanes": indices.active,
+    "leads": indices.leads,
+    "lane step": warp_access.lane_step,
+}
+"""What gives the value of each key of KEPT."""
 _HOLE = "\0%s\0"
 
 
@@ -52,7 +60,12 @@ class Where:
 class Sites:
     """Lowers the probes of stops and numbers their sites."""
 
-    def __init__(self, shared: Shared, temporaries: Temporaries) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        temporaries: Temporaries,
+        wanted: frozenset[tuple[int, str]] = frozenset(),
+    ) -> None:
         self._shared = shared
         self._temporaries = temporaries
         self._probes = shared.program.probes
@@ -63,6 +76,12 @@ class Sites:
         self._first_of_line: dict[tuple[str, str, int], str] = {}
         self._kept: frozenset[str] = frozenset()
         self.gathering: Gathering | None = None
+        self.parted: set[int] = set()
+        """Statements of the kernel at which the lanes that come may part in what is woven in."""
+        self.wanted = wanted
+        """Heads, each with a key of KEPT that its blocks have in common."""
+        self.missed: set[tuple[int, str]] = set()
+        """Those that were found out in a loop all the same."""
         self.all: list[Site] = []
 
     def add(self, probe: Probe, opcode: str, where: Where) -> str:
@@ -74,9 +93,38 @@ class Sites:
         )  # fmt: skip
         return str(number)
 
-    def leave_block(self) -> None:
-        """What places have found out of the lanes that are together holds no longer."""
-        self._kept = frozenset()
+    def leave_block(self, known: frozenset[str] = frozenset()) -> None:
+        """What places have found out of the lanes that are together holds no longer, but for
+        the keys `known` from the block's head."""
+        self._kept = known
+
+    def kept_from_heads(self) -> dict[int, frozenset[str]]:
+        """By the first statement of each block that has a head, the keys of KEPT found there."""
+        convergence = self.gathering.convergence if self.gathering else None
+        if convergence is None:
+            return {}
+        keys: dict[int | None, frozenset[str]] = defaultdict(frozenset)
+        for head, key in self.wanted:
+            keys[head] |= {key}
+        return {
+            index: keys[convergence.head(index)]
+            for index in convergence.starts
+            if convergence.head(index) in keys
+        }
+
+    def is_head(self, index: int) -> bool:
+        """Whether the block of a statement is a head."""
+        convergence = self.gathering.convergence if self.gathering else None
+        return convergence is not None and convergence.head(index) == convergence.block_at[index]
+
+    def at_head(self, keys: Collection[str]) -> str:
+        """Code that finds out what keys of KEPT stand for."""
+        self._temporaries.restart()
+        code = Code(self._shared.names, self._temporaries, frozenset())
+        for key in keys:
+            OF_KEPT[key](code)
+        self._kept = code.kept
+        return fold("\n".join(code.lines), self._shared.known)
 
     def weave(
         self,
@@ -92,26 +140,40 @@ class Sites:
         subject = reader.read(instruction, needed, bool(stop.after)) if instruction else None
         texts = subject.texts() if subject else {}
         opcode = subject.opcode if subject else ""
-        sums = []
+        steps: list[dict[str, tuple[Step, ...]]] = []
+        staying: list[str] = []
         for place, (number, _) in enumerate(numbers):
             probe = self._probes[number]
             site = texts[f"site{place}"] = self.add(probe, opcode, where)
             line = texts[f"line{place}"] = self._line_slot(probe, where, site)
-            gathered = self.gathering.at(number, index, site, line) if self.gathering else {}
-            texts |= {f"sums{place}_{one.number}": one.stem for one in gathered.values()}
-            sums.append({
-                name: replace(one, stem=_HOLE % f"sums{place}_{one.number}", slot="")
-                for name, one in gathered.items()
-            })  # fmt: skip
+            found = self.gathering.at(number, index, site, line, subject) if self.gathering else {}
+            staying += [
+                f"\tadd.{one.type} \t{one.register}, {one.register}, 1;"
+                for each in found.values()
+                for one in each
+                if one.adds == "stays"
+            ]
+            steps.append(
+                {name: _with_holes(place, name, one, texts) for name, one in found.items()}
+            )
         key = (
             tuple(stop.before), tuple(stop.after), subject.key() if subject else None,
-            self._kept, tuple(map(tuple, sums)),
+            self._kept, tuple(tuple(one.items()) for one in steps), index >= 0,
         )  # fmt: skip
         stencil = self._stencils.get(key)
         if stencil is None:
-            stencil = self._stencils[key] = self._lower(stop, subject, where.line, sums)
+            stencil = self._stencils[key] = self._lower(
+                stop, subject, where.line, steps, index >= 0
+            )
+        if self.gathering and index >= 0:
+            head = self.gathering.head_of_loop(index)
+            new = stencil.kept - self._kept if head is not None else ()
+            self.missed |= {(head or ENTRY, key) for key in new}
         self._kept = stencil.kept
-        return stencil.fill(texts, self._shared.names.reserve_labels(stencil.labels))
+        if stencil.labels and index >= 0:
+            self.parted.add(index)
+        before, after = stencil.fill(texts, self._shared.names.reserve_labels(stencil.labels))
+        return before, "\n".join(filter(None, (after, *staying)))
 
     def _line_slot(self, probe: Probe, where: Where, site: str) -> str:
         """The number of the probe's first site of the same line, which has the line's slot."""
@@ -121,17 +183,25 @@ class Sites:
         return self._first_of_line.setdefault(line, site)
 
     def _lower(
-        self, stop: Stop, subject: Subject | None, line: int, sums: Sequence[dict[str, Sums]]
+        self,
+        stop: Stop,
+        subject: Subject | None,
+        line: int,
+        steps: Sequence[dict[str, tuple[Step, ...]]],
+        own: bool,
     ) -> _Stencil:
+        """`own` says that this is in the kernel itself, which a function's registers are not."""
         names = self._shared.names
         first = names.labels_given
         self._temporaries.restart()
         front = Code(names, self._temporaries, self._kept)
+        if self.gathering and self.gathering.below and own:
+            front.memo["%lanemask_lt"] = self.gathering.below
         earlier, back = [Code(names, self._temporaries) for _ in range(2)]
         holed = subject.with_holes(_HOLE) if subject else None
         scenes = [
             Scene(self._shared, self._probes[number], _HOLE % f"site{place}",
-                  _HOLE % f"line{place}", holed if about else None, line, sums=sums[place])
+                  _HOLE % f"line{place}", holed if about else None, line, steps=steps[place])
             for place, (number, about) in enumerate((*stop.before, *stop.after))
         ]  # fmt: skip
         _run(front, scenes[: len(stop.before)], None)
@@ -145,6 +215,29 @@ class Sites:
         # Lanes that branched off inside may come back later than the others.
         stencil.kept = frozenset() if stencil.labels or stop.after else front.kept
         return stencil
+
+
+def _with_holes(
+    place: int, name: str, steps: Sequence[Step], texts: dict[str, str]
+) -> tuple[Step, ...]:
+    """The steps with holes for their registers, which are added to `texts`."""
+    holed = []
+    for number, step in enumerate(steps):
+        texts[f"sum{place}_{name}_{number}"] = step.register
+        holed.append(replace(step, register=_HOLE % f"sum{place}_{name}_{number}"))
+    return tuple(holed)
+
+
+def _asked(scene: Scene) -> set[str]:
+    """The helpers that a probe asks for at a place."""
+    found: set[str] = set()
+    for action in scene.probe.body:
+        steps = scene.steps.get(action.map) if isinstance(action, Save) else None
+        if isinstance(action, Save) and steps is not None:
+            kept = [action.values[step.field] for step in steps if step.adds == "value"]
+            action = replace(action, values=tuple(kept))
+        found |= helpers_of([action])
+    return found
 
 
 def _run(code: Code, scenes: Sequence[Scene], earlier: Code | None) -> None:
@@ -167,7 +260,7 @@ def _held(scene: Scene) -> bool:
 def _bodies(code: Code, scenes: Sequence[Scene], earlier: Code | None) -> None:
     for scene in scenes:
         scene.earlier = earlier
-        wanted = helpers_of(scene.probe.body)
+        wanted = _asked(scene)
         for name, of_lanes in helpers.ASKED_FIRST.items():
             if name in wanted:
                 of_lanes(code, scene)

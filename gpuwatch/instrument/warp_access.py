@@ -86,18 +86,17 @@ def _first_of_affine(code: Code, address: Value, stride: int) -> str:
     if stride < 0:
         within = code.compute("u32", "not.b32", within)
     within = code.compute("u32", "and.b32", within, str(SECTOR_BYTES - 1))
-    reach = _lane_step(code)
+    reach = lane_step(code)
     if abs(stride) > 1:
         reach = code.compute("u32", "mul.lo.u32", reach, str(abs(stride)))
     return code.compute("pred", "setp.lt.u32", within, reach)
 
 
-def _lane_step(code: Code) -> str:
+def lane_step(code: Code) -> str:
     """u32: how many lanes below this one the next lower lane is that came here too; 32 and more
     for the lowest, so that with any stride it is out of reach."""
     if "lane step" not in code.memo:
-        lower = code.compute("u32", "and.b32", _lower_lanes(code), indices.active(code))
-        below = code.compute("u32", "bfind.u32", lower)
+        below = code.compute("u32", "bfind.u32", indices.lower_lanes(code))
         lane = indices.special(code, "%laneid")
         step = code.compute("u32", "sub.u32", lane, below)
         code.memo["lane step"] = code.compute(

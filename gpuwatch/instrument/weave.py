@@ -23,7 +23,7 @@ from gpuwatch.instrument.exposure import (
     leading_clock,
     written,
 )
-from gpuwatch.instrument.gather import Gathering
+from gpuwatch.instrument.gather import Gathering, gathered_maps
 from gpuwatch.instrument.known import known_registers
 from gpuwatch.instrument.layout import field_offsets, slots_at_sites
 from gpuwatch.instrument.matching import match
@@ -40,7 +40,8 @@ from gpuwatch.probe.model import Probe, Program
 from gpuwatch.probe.walk import saves as saves_of
 from gpuwatch.ptx.affine import lane_strides
 from gpuwatch.ptx.collector import collector_paused
-from gpuwatch.ptx.model import Directive, Function, Module
+from gpuwatch.ptx.convergence import Convergence, converge
+from gpuwatch.ptx.model import Directive, Function, Instruction, Module
 from gpuwatch.ptx.types import type_bytes
 
 _HEADER = frozenset({"version", "target", "address_size"})
@@ -48,6 +49,8 @@ _POINTER_BYTES = 8
 _CONSTANT_BYTES = 64 << 10
 _REDUX = 80
 """The first generation with `redux.sync` (PTX ISA 9.0)."""
+_MOST_TRIES = 4
+"""How often at most the kernel is woven to learn where what is woven in may part lanes."""
 _BOUNDING = frozenset({"minnctapersm", "maxnreg", "maxnctapersm"})
 _SHAPING = frozenset({"maxntid", "reqntid"})
 
@@ -73,9 +76,17 @@ def weave(
     _check(program)
     known = known_registers(*shape) if shape else {}
     with collector_paused():
-        strides = lane_strides(function, shape[1]) if shape and _asks_for_lanes(program) else {}
+        wanted = _asks_for_lanes(program) or _counts(program)
+        strides = lane_strides(function, shape[1]) if shape and wanted else {}
         bounds = _bounds(function, shape[1], residents) if shape and residents else ""
-        return _Weaver(module, function, program, known, strides).weave(bounds)
+        parted, missed = frozenset[int](), frozenset[tuple[int, str]]()
+        for _ in range(_MOST_TRIES):
+            weaver = _Weaver(module, function, program, known, strides, parted, missed)
+            woven = weaver.weave(bounds)
+            if weaver.parted <= parted and weaver.missed <= missed:
+                return woven
+            parted, missed = parted | weaver.parted, missed | weaver.missed
+        return _Weaver(module, function, program, known, strides, None).weave(bounds)
 
 
 def _bounds(function: Function, block: Dim3, residents: int) -> str:
@@ -90,6 +101,10 @@ def _bounds(function: Function, block: Dim3, residents: int) -> str:
 def _asks_for_lanes(program: Program) -> bool:
     wanted = {"sectors", "bank_conflicts"}
     return any(wanted & helpers_of(probe.body) for probe in program.probes)
+
+
+def _counts(program: Program) -> bool:
+    return any(map_.type == "reduce" and map_.adds_up for map_ in program.maps)
 
 
 def _find(module: Module, entry: str) -> Function:
@@ -124,7 +139,11 @@ class _Weaver:
         program: Program,
         known: Mapping[str, str],
         strides: Mapping[str, int | None],
+        parting: frozenset[int] | None,
+        wanted: frozenset[tuple[int, str]] = frozenset(),
     ) -> None:
+        """`parting` are the statements at which lanes may part in what is woven in; None where
+        that is not known. `wanted` is what heads have to find out of their lanes."""
         self._module = module
         self._function = function
         self._program = program
@@ -134,8 +153,10 @@ class _Weaver:
         self._shared.known = known
         self._shared.has_redux = _generation(module.target) >= _REDUX
         self._strides = strides
+        self._parting = parting
+        self._convergence: Convergence | None = None
         self._shared.saved_once = frozenset(_saved_once(program))
-        self._sites = Sites(self._shared, self._temporaries)
+        self._sites = Sites(self._shared, self._temporaries, wanted)
         kernel = [probe for probe in program.probes if probe.position == KERNEL]
         self._before = [probe for probe in kernel if probe.before]
         self._after = [probe for probe in kernel if not probe.before]
@@ -189,6 +210,11 @@ class _Weaver:
         shared, temporaries = self._shared, self._temporaries
         return Body(self._module, function, shared, temporaries, self._sites, file, strides)
 
+    @property
+    def missed(self) -> frozenset[tuple[int, str]]:
+        """What heads should have found out of their lanes."""
+        return frozenset(self._sites.missed)
+
     def _ending(self) -> list[Probe]:
         """The probes behind the kernel where a called function exits."""
         ending = []
@@ -229,13 +255,27 @@ class _Weaver:
         if any(any(leaving(one.body or (), FUNCTION_EXITS)) for one in self._functions[1:]):
             return None
         found = self._matched.found[self._function.name]
-        gathering = Gathering.of(self._shared, self._function.body or (), found)
+        probes = [self._program.probes[number] for number in found]
+        if not any(any(gathered_maps(self._shared, probe)) for probe in probes):
+            return None
+        if self._parting is not None:
+            self._convergence = converge(self._function, self._strides, self._parting)
+        body = self._function.body or ()
+        gathering = Gathering(self._shared, body, self._convergence, self._strides)
+        gathering.choose(found)
         return gathering if gathering.chosen else None
+
+    @property
+    def parted(self) -> frozenset[int]:
+        """Where lanes that run together may part in what was woven in, if that matters."""
+        if self._sites.gathering is None or self._convergence is None:
+            return frozenset()
+        return frozenset(self._sites.parted)
 
     def _enter(self, body: Body) -> list[str]:
         """The entry: a leading clock read, then the initial values that are needed, then the
         rest."""
-        code = body.code()
+        code, labels = body.code(), self._shared.names.labels_given
         bodies = [(body.scene(probe, body.first), probe.body) for probe in self._before]
         read: set[str] = set()
         if bodies and bodies[0][0].probe.sample == 1:
@@ -254,6 +294,10 @@ class _Weaver:
                 code.emit(f"mov.{register.type} \t{value.text}, {initial}")
         for scene, actions in bodies:
             lower.act(code, scene, actions)
+        if self._shared.names.labels_given > labels:
+            statements = self._function.body or ()
+            first = (k for k, one in enumerate(statements) if isinstance(one, Instruction))
+            self._sites.parted.add(next(first, 0))
         return code.lines
 
 

@@ -224,14 +224,16 @@ def test_asynchronous_copies() -> None:
 def test_sums_of_bytes_have_room_for_bulk_copies(position: str, bits: int) -> None:
     text = SUMMING.format(level="kernel", position=position)
     woven = weave(parse(COPIES), "k", parse_python(text, "sums.py")).text
-    assert f".reg .b{bits} \t%gpwg0_0;" in woven
+    assert f".reg .b{bits} \t%gpwg0;" in woven
 
 
-@pytest.mark.parametrize(("position", "together"), [("cp.async.bulk", 0), ("cp.async.ca", 1)])
-def test_lanes_do_not_sum_up_the_bytes_of_a_bulk_copy(position: str, together: int) -> None:
+@pytest.mark.parametrize(
+    ("position", "together"), [("cp.async.bulk", False), ("cp.async.ca", True)]
+)
+def test_lanes_do_not_sum_up_the_bytes_of_a_bulk_copy(position: str, together: bool) -> None:
     text = SUMMING.format(level="site", position=position)
     woven = weave(parse(COPIES), "k", parse_python(text, "sums.py")).text
-    assert woven.count("redux.sync") == together
+    assert ("redux.sync" in woven) == together
 
 
 SUMMING = """\

@@ -17,6 +17,8 @@ class LineFigures:
     fields: tuple[str, ...]
     values: dict[int, tuple[Number, ...]]
     totals: tuple[Number, ...]
+    estimated: bool = False
+    """Whether the maps are sampled, so that these are sums for all."""
 
     def share(self, line: int) -> float:
         """The line's part of the first field, 0..1."""
@@ -38,4 +40,6 @@ def line_figures(maps: Sequence[MapFigures]) -> LineFigures | None:
         before = values.get(row.source_line, (0,) * len(fields))
         values[row.source_line] = tuple(a + b for a, b in zip(before, mine, strict=True))
     totals = tuple(sum(column) for column in zip(*values.values(), strict=True))
-    return LineFigures(tuple(figures.name for figures in alike), fields, values, totals)
+    estimated = any(figures.summed for figures in alike)
+    names = tuple(figures.name for figures in alike)
+    return LineFigures(names, fields, values, totals, estimated)

@@ -48,7 +48,8 @@ class SiteRow:
 class MapFigures:
     """`records` were saved in `slots` slots, of which `empty` saved nothing: so many are
     `missing` where every slot must save. `sample` is 1, or one in so many warps, blocks or
-    threads saves; a record then stands for `scale` of them."""
+    threads saves; a record then stands for `scale` of them. What the sampled ones add up together
+    is scaled everywhere: totals, buckets, and the fields `summed` of every row."""
 
     name: str
     level: str
@@ -66,6 +67,7 @@ class MapFigures:
     buckets: Buckets | None = None
     sites: tuple[SiteRow, ...] = ()
     scale: float = 1.0
+    summed: frozenset[str] = frozenset()
 
 
 def field_figures(
@@ -110,12 +112,38 @@ def scaled(total: Number, scale: float) -> Number:
     return round(total * scale) if isinstance(total, int) else total * scale
 
 
+def scaled_columns(
+    columns: Mapping[str, NDArray[np.generic]], scale: float, summed: Container[str]
+) -> dict[str, NDArray[np.generic]]:
+    """The columns, those of the fields `summed` as estimates for all that was not sampled."""
+    if scale == 1:
+        return dict(columns)
+    return {
+        name: _scaled_column(values, scale) if name in summed else values
+        for name, values in columns.items()
+    }
+
+
+def _scaled_column(values: NDArray[np.generic], scale: float) -> NDArray[np.generic]:
+    if values.dtype.kind not in "iu":
+        return values.astype(np.float64) * scale
+    wide = values.astype(np.int64 if values.dtype.kind == "i" else np.uint64)
+    if scale == int(scale):
+        return wide * wide.dtype.type(scale)
+    rounded: NDArray[np.generic] = np.rint(wide * scale).astype(wide.dtype)
+    return rounded
+
+
 def all_figures(
-    columns: Mapping[str, NDArray[np.generic]], scale: float = 1, extremes: Container[str] = ()
+    columns: Mapping[str, NDArray[np.generic]],
+    scale: float = 1,
+    extremes: Container[str] = (),
+    summed: Container[str] = (),
 ) -> tuple[FieldFigures, ...]:
-    """The figures of every field that has values; those of `extremes` do not add up."""
+    """The figures of every field that has values; those of `extremes` do not add up, and those
+    of `summed` are scaled already."""
     found = (
-        field_figures(name, values, scale, adds_up=name not in extremes)
+        field_figures(name, values, 1 if name in summed else scale, adds_up=name not in extremes)
         for name, values in columns.items()
     )
     return tuple(figures for figures in found if figures is not None)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuwatch.analysis.maps import Buckets, MapFigures, Number, SiteRow, scaled
+from gpuwatch.analysis.maps import Buckets, MapFigures, Number, SiteRow
 
 SECTOR_BYTES = 32
 WAVEFRONT_BYTES = 128
@@ -30,9 +30,9 @@ def metrics_of(maps: Iterable[MapFigures]) -> Metrics:
             sums = {one.name: one.total for one in figures.fields if one.total is not None}
             result |= _FORMULAS[figures.name](sums)
         if _is_mix(figures):
-            result |= _mix(figures.sites, figures.scale)
+            result |= _mix(figures.sites)
         if figures.name == "load_latency" and figures.buckets is not None:
-            result["load_latency"] = percentiles(figures.buckets)
+            result["load_latency"] = _bounds(figures.buckets)
     return result | _intensity(result)
 
 
@@ -51,32 +51,35 @@ def lines_of(maps: Sequence[MapFigures]) -> list[Metrics]:
 
 def _of_line(figures: MapFigures, rows: Sequence[SiteRow]) -> Metrics:
     if _is_mix(figures):
-        return _mix(rows, figures.scale)
+        return _mix(rows)
     if figures.name not in _FORMULAS:
         return {}
     sums: dict[str, Number] = defaultdict(int)
     for row in rows:
         for name, value in row.values.items():
             sums[name] += value
-    return _FORMULAS[figures.name](_all_scaled(sums, figures.scale))
+    return _FORMULAS[figures.name](sums)
 
 
-def percentiles(buckets: Buckets) -> dict[str, Number]:
-    """Where the values of a histogram have their percentiles, taken to be spread evenly over a
-    bucket; {} for none."""
+def percentiles(buckets: Buckets) -> dict[str, tuple[Number, Number]]:
+    """The bucket, from and to below, that each percentile of a histogram lies in; {} for none."""
     total = int(buckets.counts.sum())
     if not total:
         return {}
     ends = np.cumsum(buckets.counts)
-    result: dict[str, Number] = {}
+    result: dict[str, tuple[Number, Number]] = {}
     for percent in PERCENTILES:
-        wanted = total * percent / 100
-        place = int(np.searchsorted(ends, wanted))
-        low, high = buckets.edges[place], buckets.edges[place + 1]
-        before = ends[place] - buckets.counts[place]
-        within = (wanted - before) / buckets.counts[place]
-        result[f"p{percent}"] = float(low + (high - low) * within)
+        place = int(np.searchsorted(ends, total * percent / 100))
+        result[f"p{percent}"] = float(buckets.edges[place]), float(buckets.edges[place + 1])
     return result
+
+
+def _bounds(buckets: Buckets) -> dict[str, Number]:
+    """`p50` is what the percentile is below, `p50_from` the least that it can be."""
+    found = percentiles(buckets)
+    return {name: below for name, (_, below) in found.items()} | {
+        f"{name}_from": least for name, (least, _) in found.items()
+    }
 
 
 def ratio(part: Number, whole: Number) -> float:
@@ -152,11 +155,7 @@ def _is_mix(figures: MapFigures) -> bool:
     return figures.name == "blocks_run" and any(row.mix for row in figures.sites)
 
 
-def _all_scaled(sums: Sums, scale: float) -> dict[str, Number]:
-    return {name: scaled(total, scale) for name, total in sums.items()}
-
-
-def _mix(rows: Iterable[SiteRow], scale: float) -> Metrics:
+def _mix(rows: Iterable[SiteRow]) -> Metrics:
     """Instructions by class: how often a block ran times how many of them it has."""
     warps: dict[str, Number] = defaultdict(int)
     threads: dict[str, Number] = defaultdict(int)
@@ -164,7 +163,6 @@ def _mix(rows: Iterable[SiteRow], scale: float) -> Metrics:
         for name, number in row.mix:
             warps[name] += row.values["warps"] * number
             threads[name] += row.values["threads"] * number
-    warps, threads = _all_scaled(warps, scale), _all_scaled(threads, scale)
     flop = threads.pop("flop", 0)
     warps.pop("flop", 0)
     return {

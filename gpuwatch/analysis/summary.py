@@ -27,6 +27,8 @@ class Column:
     key: str = ""
     form: Form = "count"
     rank: int = 0
+    over: str = ""
+    """What a share above 100 % means."""
 
     def text(self, value: Number | None, *, estimated: bool = False) -> str:
         """The number in full, "" for None."""
@@ -69,11 +71,21 @@ class Section:
     def estimated(self) -> bool:
         return self.sample > 1
 
+    @property
+    def remark(self) -> str:
+        """What is to be known of some of its figures, "" for nothing."""
+        for row in (*self.totals, *self.parts):
+            for column, value in zip(self.columns, row.values, strict=True):
+                if column.over and value is not None and value > 1:
+                    return column.over
+        return ""
+
     def sentences(self) -> Iterator[str]:
         """The totals in words."""
         for row in self.totals:
             said = (
                 column.words.format(column.text(value, estimated=self.estimated))
+                + (f" ({column.over})" if column.over and value > 1 else "")
                 for column, value in zip(self.columns, row.values, strict=True)
                 if value is not None
             )
@@ -172,7 +184,8 @@ _KINDS = (
             Column("bytes asked", "{} bytes asked", "_bytes_asked", rank=2),
             Column("sectors", "{} sectors", "_sectors", rank=3),
             Column("bytes moved", "{} bytes moved", "_bytes", rank=1),
-            Column("coalescing", "coalescing efficiency {}", "_efficiency", "share"),
+            Column("coalescing", "coalescing efficiency {}", "_efficiency", "share",
+                   over="over 100 %: lanes share words"),
         ),
         (("loads", "global_load", "global_loads"), ("stores", "global_store", "global_stores")),
         _wasted,
@@ -267,8 +280,11 @@ def _all_loads(metrics: Mapping[str, Any], figures: MapFigures) -> Section:
     assert figures.buckets is not None
     found = percentiles(figures.buckets)
     columns = [Column("loads", "{} loads")]
-    columns += [Column(name, f"{name} {{}} cycles", form="whole") for name in found]
-    values: list[Number | None] = [int(figures.buckets.counts.sum()), *found.values()]
+    columns += [
+        Column(f"{name} below", f"{name} below {{}} cycles", form="whole") for name in found
+    ]
+    most = (below for _, below in found.values())
+    values: list[Number | None] = [int(figures.buckets.counts.sum()), *most]
     if metrics.get("loads_measured"):
         columns.insert(1, Column("mean", "{} cycles on average", form="mean", rank=1))
         values.insert(1, metrics["load_cycles_mean"])
@@ -287,11 +303,11 @@ def _histogram(figures: MapFigures) -> Section:
     assert figures.buckets is not None
     counts, edges = figures.buckets.counts, figures.buckets.edges
     used = counts.nonzero()[0].tolist()
-    total = int(counts.sum())
+    total, found = int(counts.sum()), percentiles(figures.buckets)
     rows = []
     for place in range(used[0], used[-1] + 1) if used else ():
         low, high, count = edges[place], edges[place + 1], int(counts[place])
-        marks = (p for p, at in percentiles(figures.buckets).items() if low < at <= high and count)
+        marks = (name for name, (least, _) in found.items() if least == low)
         name = f"{low:,.0f} to {high - 1:,.0f}"
         rows.append(Row(name, (count, ratio(count, total)), " ".join(marks)))
     return Section(

@@ -9,7 +9,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwatch.analysis.maps import MapFigures, all_figures, columns_of, hist_buckets, site_rows
+from gpuwatch.analysis.maps import (
+    MapFigures,
+    all_figures,
+    columns_of,
+    hist_buckets,
+    scaled_columns,
+    site_rows,
+)
 from gpuwatch.analysis.occupancy import SmColumns, sm_columns
 from gpuwatch.analysis.spread import Spread, spread
 from gpuwatch.analysis.warps import (
@@ -116,8 +123,9 @@ class MapReader:
         return decode(place.map, place.slots, records, counts, bounds, place.absent)
 
     def _figures(self, place: MapPlace, decoded: Decoded) -> MapFigures:
-        columns = columns_of(decoded.records)
         map_ = place.map
+        scale, summed = self._stands_for(place), _summed(place)
+        columns = scaled_columns(columns_of(decoded.records), scale, summed)
         figures = MapFigures(
             name=map_.name,
             level=map_.level,
@@ -131,15 +139,16 @@ class MapReader:
             fields=(),
             slot=index_of(self._layout, place, decoded.slots),
             columns=columns,
-            scale=self._stands_for(place),
+            scale=scale,
+            summed=summed,
         )
         if map_.type == "hist":
             (counts,) = columns.values()
             table = counts.astype(np.uint64).reshape(-1, map_.cap)
-            figures.buckets = hist_buckets(table, bucket_edges(map_), figures.scale)
+            figures.buckets = hist_buckets(table, bucket_edges(map_), scale)
             return figures
         extremes = {field.name for field in map_.fields if field.reduction != "sum"}
-        figures.fields = all_figures(columns, figures.scale, extremes)
+        figures.fields = all_figures(columns, scale, extremes, summed)
         if map_.level in ("site", "line"):
             figures.sites = site_rows(decoded.slots, columns, self._labels, self._mixes)
         return figures
@@ -178,6 +187,14 @@ def always_saved(program: Program) -> frozenset[str]:
         for action in probe.body
         if isinstance(action, Save)
     )
+
+
+def _summed(place: MapPlace) -> frozenset[str]:
+    """Fields to whose rows all sampled warps add, wherever they ran."""
+    map_ = place.map
+    if place.sample == 1 or map_.type != "reduce" or map_.level in ("block", "warp", "thread"):
+        return frozenset()
+    return frozenset(field.name for field in map_.fields if field.reduction == "sum")
 
 
 def main_place(layout: MapLayout) -> MapPlace:

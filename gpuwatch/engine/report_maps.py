@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
@@ -15,7 +16,8 @@ _BAR_CELLS = 40
 
 
 def as_json(figures: MapFigures) -> dict[str, Any]:
-    """`total` is an estimate where `sample` is above 1."""
+    """Where `sample` is above 1, `total`, the buckets' `count` and all of the fields in `estimated`
+    are estimates for the whole launch, and other figures those of the sampled records."""
     result: dict[str, Any] = {
         "name": figures.name,
         "level": figures.level,
@@ -25,6 +27,7 @@ def as_json(figures: MapFigures) -> dict[str, Any]:
         "empty": figures.empty,
         "dropped": figures.dropped,
         "sample": figures.sample,
+        "estimated": sorted(figures.summed),
         "fields": {
             one.name: {
                 "total": one.total,
@@ -50,7 +53,7 @@ def render(figures: MapFigures, console: Console) -> None:
     console.print()
     console.print(_title(figures), style="bold")
     if figures.buckets is not None:
-        console.print(_bucket_table(figures.buckets))
+        console.print(_bucket_table(figures.buckets, estimated=figures.sample > 1))
     elif figures.sites:
         console.print(_site_table(figures))
         _print_totals(figures, console)
@@ -82,18 +85,25 @@ def _print_totals(figures: MapFigures, console: Console) -> None:
     for name in ("field", "total", "mean", "min", "max"):
         table.add_column(name, justify="left" if name == "field" else "right")
     for one in figures.fields:
-        table.add_row(*_totals(one, estimated=figures.sample > 1))
+        table.add_row(one.name, *totals_texts(figures, one))
     console.print(table)
 
 
-def _totals(one: FieldFigures, *, estimated: bool) -> tuple[str, ...]:
+def totals_texts(figures: MapFigures, one: FieldFigures) -> tuple[str, str, str, str]:
+    """Total, mean, least and greatest; an estimate begins with "~"."""
     total = "-" if one.total is None else number_text(one.total)
-    return (
-        one.name,
-        f"~{total}" if estimated and one.total is not None else total,
-        number_text(one.mean),
-        number_text(one.least),
-        number_text(one.greatest),
+    if figures.sample > 1 and one.total is not None:
+        total = "~" + total
+    mean, least, greatest = row_texts(
+        figures, ((one.name, value) for value in (one.mean, one.least, one.greatest))
+    )
+    return total, mean, least, greatest
+
+
+def row_texts(figures: MapFigures, values: Iterable[tuple[str, Number]]) -> tuple[str, ...]:
+    """Values of a row by field; an estimate begins with "~"."""
+    return tuple(
+        ("~" if field in figures.summed else "") + number_text(value) for field, value in values
     )
 
 
@@ -114,8 +124,8 @@ def _row_table(figures: MapFigures) -> Table:
     for place, row in enumerate(rows):
         if edges and place == _EDGE_ROWS:
             table.add_row("...")
-        values = [column[row].item() for column in figures.columns.values()]
-        table.add_row(str(figures.slot[row]), *map(number_text, values))
+        values = [(name, column[row].item()) for name, column in figures.columns.items()]
+        table.add_row(str(figures.slot[row]), *row_texts(figures, values))
     return table
 
 
@@ -126,7 +136,7 @@ def _site_table(figures: MapFigures) -> Table:
     table.add_column("instruction")
     for row in figures.sites:
         where = f"{row.opcode} in {row.function}" if row.function else row.opcode
-        table.add_row(str(row.source_line or "-"), *map(number_text, row.values.values()), where)
+        table.add_row(str(row.source_line or "-"), *row_texts(figures, row.values.items()), where)
     return table
 
 
@@ -139,7 +149,7 @@ def _bucket_rows(buckets: Buckets) -> list[dict[str, Number]]:
     ]
 
 
-def _bucket_table(buckets: Buckets) -> Table:
+def _bucket_table(buckets: Buckets, *, estimated: bool) -> Table:
     table = Table(box=None)
     for name in ("from", "to below", "count"):
         table.add_column(name, justify="right")
@@ -149,5 +159,6 @@ def _bucket_table(buckets: Buckets) -> Table:
     most = max((row["count"] for row in used), default=0)
     for row in used[filled[0] : filled[-1] + 1] if filled else []:
         bar = "#" * round(row["count"] / most * _BAR_CELLS)
-        table.add_row(f"{row['from']:,.0f}", f"{row['to']:,.0f}", f"{row['count']:,}", bar)
+        count = f"{'~' if estimated else ''}{row['count']:,}"
+        table.add_row(f"{row['from']:,.0f}", f"{row['to']:,.0f}", count, bar)
     return table

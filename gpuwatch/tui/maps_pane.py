@@ -17,7 +17,7 @@ from gpuwatch.analysis.maps import Buckets, MapFigures
 from gpuwatch.analysis.summary import sections_of
 from gpuwatch.analysis.warps import is_timed
 from gpuwatch.engine.frame import Frame
-from gpuwatch.engine.report_maps import number_text
+from gpuwatch.engine.report_maps import row_texts, totals_texts
 from gpuwatch.tui.glyphs import ASCII, Glyphs, bar, short, whole
 from gpuwatch.tui.heat_map import heat_lines
 from gpuwatch.tui.paint import Span
@@ -159,7 +159,7 @@ def map_lines(
             yield []
         yield _heading(figures)
         if figures.buckets is not None:
-            yield from _bucket_lines(figures.buckets, glyphs, widths)
+            yield from _bucket_lines(figures, figures.buckets, glyphs, widths)
             continue
         yield from _total_lines(figures, widths)
         if figures.sites:
@@ -189,18 +189,14 @@ def _total_lines(figures: MapFigures, widths: Widths) -> Iterable[Line]:
         return
     yield widths.cells("field", ("total", "mean", "min", "max"), QUIET, QUIET)
     for one in figures.fields:
-        total = "-" if one.total is None else number_text(one.total)
-        if figures.sample > 1 and one.total is not None:
-            total = "~" + total
-        rest = (number_text(one.mean), number_text(one.least), number_text(one.greatest))
-        yield widths.cells(one.name, (total, *rest), TEXT, STRONG)
+        yield widths.cells(one.name, totals_texts(figures, one), TEXT, STRONG)
 
 
 def _row_lines(figures: MapFigures, widths: Widths) -> Iterable[Line]:
     yield widths.cells(figures.level, tuple(figures.columns), QUIET, QUIET)
     for row in range(min(len(figures.slot), _MOST_ROWS)):
-        values = tuple(number_text(column[row].item()) for column in figures.columns.values())
-        yield widths.cells(str(int(figures.slot[row])), values, QUIET, TEXT)
+        values = ((name, column[row].item()) for name, column in figures.columns.items())
+        yield widths.cells(str(int(figures.slot[row])), row_texts(figures, values), QUIET, TEXT)
     if len(figures.slot) > _MOST_ROWS:
         yield [(f"   and {whole(len(figures.slot) - _MOST_ROWS)} more", QUIET)]
 
@@ -213,9 +209,8 @@ def _site_lines(figures: MapFigures, glyphs: Glyphs, widths: Widths) -> Iterable
     for row in figures.sites:
         part = float(row.values[first]) / most if most > 0 else 0.0
         where = row.opcode + (f" in {row.function}" if row.function else "")
-        line = widths.cells(
-            str(row.source_line or "-"), tuple(map(number_text, row.values.values())), QUIET, TEXT
-        )
+        values = row_texts(figures, row.values.items())
+        line = widths.cells(str(row.source_line or "-"), values, QUIET, TEXT)
         yield [
             *line,
             ("  ", TEXT),
@@ -224,7 +219,9 @@ def _site_lines(figures: MapFigures, glyphs: Glyphs, widths: Widths) -> Iterable
         ]
 
 
-def _bucket_lines(buckets: Buckets, glyphs: Glyphs, widths: Widths) -> Iterable[Line]:
+def _bucket_lines(
+    figures: MapFigures, buckets: Buckets, glyphs: Glyphs, widths: Widths
+) -> Iterable[Line]:
     used = [place for place, count in enumerate(buckets.counts.tolist()) if count]
     if not used:
         yield [("   nothing was saved", QUIET)]
@@ -232,9 +229,10 @@ def _bucket_lines(buckets: Buckets, glyphs: Glyphs, widths: Widths) -> Iterable[
     most = int(buckets.counts.max())
     for place in range(used[0], used[-1] + 1):
         count = int(buckets.counts[place])
+        shown = ("~" if figures.sample > 1 else "") + whole(count)
         low, high = buckets.edges[place], buckets.edges[place + 1]
         yield [
             (f"   {short(float(low)):>8} .. {short(float(high)):<8}", QUIET),
-            (f"{whole(count):>{widths.figure}}  ", TEXT),
+            (f"{shown:>{widths.figure}}  ", TEXT),
             (bar(count / most, 30, glyphs.across), ramp(count / most)),
         ]

@@ -222,8 +222,9 @@ class SourcePane(Drawing, ScrollView):
         if values is None:
             return [(" " * _cells(self._fields, self._bar), TEXT)]
         share = figures.share(number)
+        unsure = "~" if figures.estimated else ""
         spans: Line = [
-            (brief(one).rjust(_FIGURE - 1) + " ", TEXT) for one in values[: self._fields]
+            ((unsure + brief(one)).rjust(_FIGURE - 1) + " ", TEXT) for one in values[: self._fields]
         ]
         if self._bar:
             spans.append((bar(share, self._bar, self.glyphs.across) + " ", ramp(share)))

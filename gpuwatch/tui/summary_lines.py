@@ -10,7 +10,7 @@ from rich.style import Style
 from gpuwatch.analysis.maps import Number
 from gpuwatch.analysis.summary import Column, Row, Section
 from gpuwatch.tui.glyphs import Glyphs, bar, brief
-from gpuwatch.tui.paint import Span
+from gpuwatch.tui.paint import Span, width_of
 from gpuwatch.tui.theme import FORMER, QUIET, STRONG, TEXT, TITLE, ramp
 
 Line = list[Span]
@@ -36,17 +36,19 @@ def summary_lines(
     """Lines of all sections, a blank one behind each. `before` are those of the baseline."""
     former = {section.title: section for section in before}
     for section in sections:
-        yield _heading(section, modelled=modelled)
+        yield _heading(section, width, modelled=modelled)
         yield from _Table(section, former.get(section.title), glyphs, width).lines()
         yield []
 
 
-def _heading(section: Section, *, modelled: bool) -> Line:
+def _heading(section: Section, width: int, *, modelled: bool) -> Line:
     line: Line = [(" " + section.title, TITLE)]
     if section.timed and modelled:
         line.append(("  modelled", STRONG))
     if section.estimated:
         line.append((f"  ~ estimated from 1 in {section.sample}", STRONG))
+    if section.remark and width_of(line) + len(section.remark) + 2 <= width:
+        line.append((f"  {section.remark}", QUIET))
     return line
 
 

@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwatch.analysis.access_map import COLUMNS, PAGES
-from gpuwatch.analysis.maps import Buckets, MapFigures, SiteRow, all_figures, hist_buckets
+from gpuwatch.analysis.maps import (
+    Buckets,
+    MapFigures,
+    all_figures,
+    hist_buckets,
+    scaled_columns,
+    site_rows,
+)
 
 Lines = Mapping[int, Mapping[str, int]]
 
@@ -16,12 +23,15 @@ Lines = Mapping[int, Mapping[str, int]]
 def line_map(name: str, lines: Lines, sample: int = 1, opcode: str = "op") -> MapFigures:
     """A map per line, with the figures of each line."""
     fields = next(iter(lines.values()))
-    columns = {key: np.array([row[key] for row in lines.values()], np.uint64) for key in fields}
-    rows = tuple(SiteRow(line, opcode, "", dict(row)) for line, row in lines.items())
+    counted = {key: np.array([row[key] for row in lines.values()], np.uint64) for key in fields}
+    summed = frozenset(fields if sample > 1 else ())
+    columns = scaled_columns(counted, sample, summed)
+    labels = [(line, opcode, "") for line in lines]
+    rows = site_rows(np.arange(len(lines)), columns, labels)
     return MapFigures(
         name=name, level="line", kind="reduce", slots=len(lines), records=len(lines), empty=0,
-        missing=0, dropped=0, sample=sample, fields=all_figures(columns, sample),
-        slot=np.arange(len(lines)), columns=dict(columns), sites=rows, scale=float(sample),
+        missing=0, dropped=0, sample=sample, fields=all_figures(columns, sample, (), summed),
+        slot=np.arange(len(lines)), columns=columns, sites=rows, scale=float(sample), summed=summed,
     )  # fmt: skip
 
 

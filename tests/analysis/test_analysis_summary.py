@@ -39,6 +39,16 @@ def test_traffic_has_totals_and_the_line_that_wastes_most_first() -> None:
     )
 
 
+def test_an_efficiency_above_all_is_explained() -> None:
+    lines = {7: {"requests": 10, "bytes": 2_048, "sectors": 40}}
+    (section,) = sections_of([line_map("global_loads", lines)])
+    words = "over 100 %: lanes share words"
+    assert next(section.sentences()).endswith(f"coalescing efficiency 160.0% ({words})")
+    assert section.remark == words
+    (section,) = sections_of([line_map("global_loads", TRAFFIC)])
+    assert section.remark == "" and words not in next(section.sentences())
+
+
 def test_only_the_worst_lines_are_told_and_the_rest_counted() -> None:
     lines = {line: {"passes": 1, "cycles": line} for line in range(1, 9)}
     (section,) = sections_of([line_map("barrier_waits", lines)])
@@ -99,7 +109,9 @@ def test_latency_of_a_sample_is_estimated_and_has_its_percentiles_at_their_bucke
         line_map("line_latency", {8: {"loads": 60, "cycles": 180}}, sample=32),
     ]
     total, histogram, lines = sections_of(maps)
-    assert [column.title for column in total.columns] == ["loads", "mean", "p50", "p90", "p99"]
+    assert [column.title for column in total.columns] == [
+        "loads", "mean", "p50 below", "p90 below", "p99 below",
+    ]  # fmt: skip
     assert total.totals[0].values[:2] == (3_200, 3.0)
     assert next(total.sentences()).startswith("Latency of a load on its own: ~3,200 loads, 3.00")
     assert [(row.name, row.values[0], row.note) for row in histogram.parts] == [
@@ -109,6 +121,20 @@ def test_latency_of_a_sample_is_estimated_and_has_its_percentiles_at_their_bucke
     assert lines.parts[0].values == (1_920, 3.0, 1.0)
     assert not lines.totals
     assert all(section.sample == 32 and section.timed for section in (total, histogram, lines))
+
+
+def test_percentiles_of_a_histogram_are_known_to_the_bucket() -> None:
+    maps = [
+        hist_map("load_latency", [0] * 7 + [64]),
+        line_map("line_latency", {8: {"loads": 64, "cycles": 64 * 115}}),
+    ]
+    assert metrics_of(maps)["load_latency"] == {
+        "p50": 128, "p90": 128, "p99": 128, "p50_from": 64, "p90_from": 64, "p99_from": 64,
+    }  # fmt: skip
+    assert next(sections_of(maps)[0].sentences()) == (
+        "Latency of a load on its own: 64 loads, 115.00 cycles on average, "
+        "p50 below 128 cycles, p90 below 128 cycles, p99 below 128 cycles"
+    )
 
 
 def test_nothing_loaded_is_no_histogram() -> None:

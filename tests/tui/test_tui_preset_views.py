@@ -92,6 +92,14 @@ def test_rows_fit_and_keep_their_share(probe: str, width: int, glyphs: Glyphs) -
     assert sum(text.count("%") for text in _texts(lines)) >= shares
 
 
+def test_an_efficiency_above_all_is_explained_where_there_is_room() -> None:
+    lines = {7: {"requests": 10, "bytes": 2_048, "sectors": 40}}
+    sections = sections_of([line_map("global_loads", lines)])
+    for width, shown in ((80, True), (44, False)):
+        head = _texts(list(summary_lines(sections, (), UNICODE, width, modelled=False)))[0]
+        assert ("over 100 %: lanes share words" in head) is shown
+
+
 def test_short_numbers_before_fewer_columns() -> None:
     def heads(width: int) -> tuple[str, str]:
         lines = _texts(list(summary_lines(sections, (), UNICODE, width, modelled=False)))

@@ -23,6 +23,7 @@ from gpuwatch.cli import (
     serve,
 )
 from gpuwatch.cli.arguments import options_of, split_program
+from gpuwatch.cli.sessions import check
 from gpuwatch.cli.user_keys import user_keymap
 from gpuwatch.doctor import doctor
 from gpuwatch.engine.client import WorkerClient
@@ -57,6 +58,7 @@ def _watch(given: argparse.Namespace) -> int:
     options = options_of(given)
     if not can_draw():
         return report.run(given)
+    check(options)
     keymap = user_keymap()
     with WorkerClient(options) as watch:
         return run_app(

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from gpuwatch.cli.arguments import options_of, positive, watch_parser
+from gpuwatch.cli.sessions import check
 from gpuwatch.cli.user_keys import user_keymap
-from gpuwatch.engine.choices import probe_choices
 from gpuwatch.errors import UserError
 from gpuwatch.tui.remembered import recall
 
@@ -58,10 +58,7 @@ def run(given: argparse.Namespace) -> int:
 
 def _check(given: argparse.Namespace) -> None:
     """Raises UserError for what would end every session at once."""
-    for source in options_of(given).sources:
-        if not Path(source).exists():
-            raise UserError(f"there is no source '{source}'", hint="check the path")
-    probe_choices(given.probe)
+    check(options_of(given))
     recall()
     user_keymap()
 

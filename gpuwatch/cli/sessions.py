@@ -6,17 +6,29 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NoReturn
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from gpuwatch.device import check_device
+from gpuwatch.engine.choices import probe_choices
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.session import Session
 from gpuwatch.errors import UserError
 
 Told = Callable[[int], None]
 """Hears how many launches are done."""
+
+
+def check(options: Options) -> None:
+    """Raises UserError for names that a session would fail on at once."""
+    for source in options.sources:
+        if not Path(source).exists():
+            raise UserError(f"there is no source '{source}'", hint="check the path")
+    check_device(options.device)
+    probe_choices(options.probe)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch import __version__
+from gpuwatch.cli import main
 from gpuwatch.probe.catalogue import folder
 
 SMALL = ("-d", "sim:a10", "--", "128", "128", "128")
@@ -120,3 +121,33 @@ def test_bad_input_is_one_message_and_status(
     assert done.returncode == status
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [(), ("serve",)], ids=["watch", "serve"])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("no_such_file.cu",), "there is no source 'no_such_file.cu'"),
+        (("gemm", "no_such_file.cu"), "there is no source 'no_such_file.cu'"),
+        (("gemm", "-d", "bogus"), "there is no device 'bogus'"),
+        (("gemm", "-d", "cuda:x"), "there is no device 'cuda:x'"),
+        (("gemm", "-d", "sim:foo"), "no simulated GPU is called 'foo'"),
+        (("gemm", "-p", "nope"), "nope"),
+    ],
+)
+def test_names_are_checked_before_a_screen_opens(
+    command: tuple[str, ...],
+    arguments: tuple[str, ...],
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gpuwatch.tui.browser.LiveServer.serve", _never)
+    monkeypatch.setattr(sys.modules["gpuwatch.cli.main"], "can_draw", lambda: True)
+    monkeypatch.setattr(sys.modules["gpuwatch.cli.main"], "run_app", _never)
+    assert main([*command, *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def _never(*_given: object, **_named: object) -> int:
+    raise AssertionError("a screen opened")

@@ -163,12 +163,20 @@ def _require_wanted(found: Capture, done: Finished, name: str, wanted: int) -> N
         return
     failed = next((one for one in found.listed if one.index == wanted and one.error), None)
     if failed is not None:
-        raise UserError(_failure(failed), detail=done.output, hint="choose another --launch")
+        raise UserError(
+            _failure(failed), detail=_explained(done.output), hint="choose another --launch"
+        )
     raise UserError(
         f"{name} made no launch {wanted}: it made {found.total}",
-        detail=done.output,
+        detail=_explained(done.output),
         hint="launches count from 0; `gpuwatch kernels` lists them",
     )
+
+
+def _explained(output: str) -> str:
+    """What the program printed, and what to make of it."""
+    said = "the program ran without a GPU, so its own checks fail; it printed:"
+    return f"{said}\n{output}" if output.strip() else ""
 
 
 def _no_launch(found: Capture, done: Finished, name: str) -> UserError:

@@ -202,12 +202,16 @@ def test_launch_variants_keep_what_was_asked_and_why_it_failed(tmp_path: Path) -
 def test_a_launch_that_cannot_be_had_is_told(tmp_path: Path, launch: int, words: str) -> None:
     source = written(
         tmp_path,
+        "#include <cstdio>\n"
         "__global__ void k() {}\n"
-        "int main() { k<<<1, 32>>>(); k<<<1, 2048>>>(); k<<<3, 32>>>(); }\n",
+        'int main() { k<<<1, 32>>>(); k<<<1, 2048>>>(); k<<<3, 32>>>(); puts("FAILED"); }\n',
     )
     with pytest.raises(UserError) as caught:
         captured(source, launch=launch)
     assert words in caught.value.message
+    assert caught.value.detail == (
+        "the program ran without a GPU, so its own checks fail; it printed:\nFAILED\n"
+    )
     assert caught.value.hint
 
 

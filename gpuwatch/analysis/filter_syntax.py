@@ -13,6 +13,7 @@ Words are read without regard to case. A number may end in k, M or G (1.5k is 15
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -113,6 +114,13 @@ _TOKEN = re.compile(
 )
 _SPELLING = {"&&": "and", "||": "or", "!": "not", "=": "=="}
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
+_COMPUTE: dict[str, Callable[[int | float, int | float], int | float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "%": operator.mod,
+}
 _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9}
 _WORDS = frozenset(("and", "or", "not"))
 
@@ -230,7 +238,10 @@ class _Parser:
     def _arithmetic(self, signs: tuple[str, ...], part: Callable[[], Node]) -> Node:
         left = part()
         while (token := self._take(*signs)) is not None:
-            left = Arithmetic(token.column, token.text, _as_number(left), _as_number(part()))
+            right = _as_number(part())
+            if token.text in ("/", "%") and _constant(right) == 0:
+                raise FilterError("this divides by zero", right.column)
+            left = Arithmetic(token.column, token.text, _as_number(left), right)
         return left
 
     def _factor(self) -> Node:
@@ -314,6 +325,21 @@ def _checked(pair: Comparison) -> Comparison:
         elif (place := _first(side, Place)) is not None:
             raise FilterError("no arithmetic with positions", place.column)
     return pair
+
+
+def _constant(node: Node) -> int | float | None:
+    """The value of what is made of numbers alone, None where it has none."""
+    if isinstance(node, Number):
+        return node.value
+    if not isinstance(node, Arithmetic):
+        return None
+    left, right = _constant(node.left), _constant(node.right)
+    if left is None or right is None:
+        return None
+    try:
+        return _COMPUTE[node.operator](left, right)
+    except OverflowError:
+        return None
 
 
 def _first(node: Node, kind: type[Node]) -> Node | None:

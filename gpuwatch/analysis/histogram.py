@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -63,8 +64,21 @@ class Distribution(Protocol):
     def quantiles(self) -> tuple[float, float, float]:
         """p50, p90 and p99."""
 
+    def bars(self, scale: Scale, bins: int) -> Edges:
+        """Lower and upper ends of the bar that each bin of `scale` shows, (2, bins). A bar may
+        take several bins."""
+
     def counts(self, scale: Scale, bins: int) -> NDArray[np.float64]:
-        """Values in each bin of `scale`; what lies beyond its ends counts in the end bins."""
+        """Values in the bar of each bin; what lies beyond the ends counts in the end bars."""
+
+
+def bar_column(bars: Edges, scale: Scale, value: float) -> int:
+    """The bin above `value` among those of its bar."""
+    bins = bars.shape[1]
+    first = int(np.searchsorted(bars[1], value, side="right"))
+    last = int(np.searchsorted(bars[0], value, side="right")) - 1
+    nearest: int = max(min(scale.column(value, bins), max(last, 0)), min(first, bins - 1))
+    return nearest
 
 
 class Sample:
@@ -115,6 +129,10 @@ class Sample:
         found: NDArray[np.float64] = low + (high - low) * (rank - lower)
         return found
 
+    def bars(self, scale: Scale, bins: int) -> Edges:
+        edges = scale.edges(bins)
+        return np.stack((edges[:-1], edges[1:]))
+
     def counts(self, scale: Scale, bins: int) -> NDArray[np.float64]:
         edges = scale.edges(bins)
         if self._below is not None:
@@ -129,44 +147,62 @@ class Sample:
         return counts
 
 
-_PER_OCTAVE = 256
-_MANTISSA_TAIL = 52 - 8
-"""Bits of a float64 behind its exponent and the 8 bits that say which of 256 it is."""
+_PER_OCTAVE = 4096
+_MANTISSA_TAIL = 52 - 12
+"""Bits of a float64 behind its exponent and the 12 bits that say which of 4096 it is."""
 _FIRST_OCTAVE, _END_OCTAVE = -65, 65
 """Values from 2**-65 to 2**65 have buckets of their own; 64-bit numbers are among them."""
 _BEFORE_FIRST = (_FIRST_OCTAVE + 1023) * _PER_OCTAVE - 1
 _BUCKETS = (_END_OCTAVE - _FIRST_OCTAVE) * _PER_OCTAVE + 1
 
 
+@lru_cache(maxsize=1)
+def _fine_edges() -> Edges:
+    octaves = np.exp2(np.arange(_FIRST_OCTAVE, _END_OCTAVE))
+    within = 1.0 + np.arange(_PER_OCTAVE) / _PER_OCTAVE
+    return np.concatenate(([0.0], np.outer(octaves, within).ravel(), [octaves[-1] * 2]))
+
+
 @dataclass(slots=True)
 class Tally:
-    """Counts over many launches in buckets so narrow (1/256 of an octave, 0.4 %) that any axis
-    can be drawn from them; values within a bucket are taken as evenly spread.
+    """Counts over many launches in buckets, where they are made here 1/4096 of an octave (0.02 %)
+    wide. Bars are of whole buckets: how values lie within one is not known.
 
-    Bucket 0 holds what is 0 or below. `edges` (buckets + 1,) rise.
+    `edges` rise. Bucket 0, behind the first of them, holds what is 0 or below; `bucket_counts`
+    are of the buckets from `first` on, all others are empty.
     """
 
     bucket_counts: Counts
     edges: Edges
     launches: int = 0
+    first: int = 0
 
     @staticmethod
     def empty() -> Tally:
-        octaves = np.exp2(np.arange(_FIRST_OCTAVE, _END_OCTAVE))
-        within = 1.0 + np.arange(_PER_OCTAVE) / _PER_OCTAVE
-        edges = np.concatenate(([0.0], np.outer(octaves, within).ravel(), [octaves[-1] * 2]))
-        return Tally(np.zeros(_BUCKETS, np.int64), edges)
+        return Tally(np.zeros(0, np.int64), _fine_edges())
 
     def copy(self) -> Tally:
-        return Tally(self.bucket_counts.copy(), self.edges, self.launches)
+        return replace(self, bucket_counts=self.bucket_counts.copy())
 
     def observe(self, values: NDArray[Any]) -> None:
         """Adds one launch; only to a tally that began as `empty`."""
         finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
+        self.launches += 1
+        if len(finite) == 0:
+            return
         bits = finite.astype(np.float64).view(np.int64)
         index = np.clip((bits >> _MANTISSA_TAIL) - _BEFORE_FIRST, 0, _BUCKETS - 1)
-        self.bucket_counts += np.bincount(index, minlength=_BUCKETS)
-        self.launches += 1
+        self._make_room(int(index.min()), int(index.max()) + 1)
+        self.bucket_counts += np.bincount(index - self.first, minlength=len(self.bucket_counts))
+
+    def _make_room(self, first: int, end: int) -> None:
+        if len(self.bucket_counts) == 0:
+            self.first = first
+        before = max(self.first - first, 0)
+        behind = max(end - self.first - len(self.bucket_counts), 0)
+        if before or behind:
+            self.bucket_counts = np.pad(self.bucket_counts, (before, behind))
+            self.first -= before
 
     @property
     def total(self) -> int:
@@ -174,18 +210,23 @@ class Tally:
 
     @property
     def low(self) -> float:
-        used = np.flatnonzero(self.bucket_counts)
+        used = self._used()
         return float(self.edges[used[0]]) if len(used) else 0.0
 
     @property
     def high(self) -> float:
-        used = np.flatnonzero(self.bucket_counts)
+        used = self._used()
         return float(self.edges[used[-1] + 1]) if len(used) else 0.0
 
     @property
     def positive(self) -> float:
-        used = np.flatnonzero(self.bucket_counts[1:])
-        return float(self.edges[used[0] + 1]) if len(used) else 0.0
+        used = self._used()
+        above = used[used > 0]
+        return float(self.edges[above[0]]) if len(above) else 0.0
+
+    def _used(self) -> Counts:
+        used: Counts = np.flatnonzero(self.bucket_counts) + self.first
+        return used
 
     @property
     def quantiles(self) -> tuple[float, float, float]:
@@ -193,17 +234,42 @@ class Tally:
         if self.total == 0:
             return (0.0, 0.0, 0.0)
         below = self._below()
-        found = np.interp(np.array(QUANTILES) * below[-1], below, self.edges)
+        edges = self.edges[self.first : self.first + len(below)]
+        found = np.interp(np.array(QUANTILES) * below[-1], below, edges)
         return (float(found[0]), float(found[1]), float(found[2]))
+
+    def bars(self, scale: Scale, bins: int) -> Edges:
+        return self.edges[self._bar_buckets(scale, bins)]
 
     def counts(self, scale: Scale, bins: int) -> NDArray[np.float64]:
         below = self._below()
-        at = np.interp(scale.edges(bins), self.edges, below)
-        at[0], at[-1] = 0, below[-1]
-        return np.diff(at)
+        ends = self._bar_buckets(scale, bins) - self.first
+        first, end = np.clip(ends, 0, len(below) - 1)
+        first[ends[0] == ends[0][0]] = 0
+        end[ends[1] == ends[1][-1]] = len(below) - 1
+        within: NDArray[np.float64] = below[end] - below[first]
+        return within
+
+    def _bar_buckets(self, scale: Scale, bins: int) -> Counts:
+        """The first bucket of each bin's bar, and the one behind its last; (2, bins)."""
+        ends = scale.edges(bins)
+        middles = self._bucket_of((ends[:-1] + ends[1:]) / 2)
+        at = self._bucket_of(ends)
+        nearer_above = ends - self.edges[at] > self.edges[at + 1] - ends
+        cuts = at + nearer_above
+        cuts[1:-1] = np.clip(cuts[1:-1], middles[:-1] + 1, middles[1:])
+        cuts[0], cuts[-1] = min(cuts[0], middles[0]), max(cuts[-1], middles[-1] + 1)
+        starts = np.concatenate(([True], middles[1:] != middles[:-1]))
+        bar = np.cumsum(starts) - 1
+        borders = np.append(cuts[:-1][starts], cuts[-1])
+        return np.stack((borders[bar], borders[bar + 1]))
+
+    def _bucket_of(self, values: NDArray[np.float64]) -> Counts:
+        place = np.searchsorted(self.edges, values, side="right") - 1
+        return np.clip(place, 0, len(self.edges) - 2)
 
     def _below(self) -> NDArray[np.float64]:
-        """How many values lie below each edge."""
+        """How many values lie below each edge, from the `first` on."""
         return np.concatenate(([0.0], np.cumsum(self.bucket_counts)))
 
 

@@ -11,7 +11,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from gpuwatch.analysis.filtering import bucket_condition
-from gpuwatch.analysis.histogram import Distribution, Sample, Tally, reduced_edges
+from gpuwatch.analysis.histogram import Distribution, Sample, Tally, bar_column, reduced_edges
 from gpuwatch.analysis.scale import Range, Scale, octave_range, steady_range
 from gpuwatch.engine.frame import Frame, Reduced
 from gpuwatch.tui.chart import GUTTER, Bars, placed_labels
@@ -35,6 +35,21 @@ class _Shown:
     scale: Scale
     whole: bool
 
+    def column(self, value: float, columns: int) -> int:
+        """The column above `value`, one of its bar's."""
+        return bar_column(self.now.bars(self.scale, columns), self.scale, value)
+
+    def ends(self, column: int, columns: int) -> tuple[float | None, float | None]:
+        """The ends of the bar in `column`, whole for whole numbers; None where it takes all that
+        lies beyond, which is but one end of a lone bar."""
+        low, high = self.now.bars(self.scale, columns)
+        first, last = low[column] == low[0], high[column] == high[-1]
+        ends = np.ceil((low[column], high[column])) if self.whole else (low[column], high[column])
+        return (
+            None if first else float(ends[0]),
+            None if last and not first else float(ends[1]),
+        )
+
 
 class HistogramPane(Pane):
     """Bars are counts of rows; colour goes from the least (blue) to the greatest (orange).
@@ -57,10 +72,11 @@ class HistogramPane(Pane):
         self.scale_name = _SCALES[0]
         self.accumulated = False
         self.cursor: int | None = None
-        self._tally = Tally.empty()
+        self._tallies: dict[str, Tally] = {}
+        """By field."""
         self._tallied: tuple[object, ...] = ()
         self._snapshot: Tally | None = None
-        """Of the tally when the view was taken, which pausing keeps."""
+        """Of the field's tally when the view was taken, which pausing keeps."""
         self._axis: Range | None = None
         self._axis_of: tuple[object, ...] = ()
         self._data: _Shown | None = None
@@ -74,25 +90,30 @@ class HistogramPane(Pane):
 
     def observe(self, frame: Frame, table: RecordTable | None) -> None:
         """Adds a launch to what is accumulated here; called once for each, also while paused."""
-        field = self._field_of(table)
-        kind = (frame.mangled, frame.probe, frame.build, frame.grid, field)
+        kind = (frame.mangled, frame.probe, frame.build, frame.grid)
         if kind != self._tallied:
-            self._tally, self._tallied = Tally.empty(), kind
-        if table is not None and field and _reduced(frame, field) is None:
-            self._tally.observe(table.columns[field])
+            self._tallies, self._tallied = {}, kind
+        for field in table.measured if table is not None else ():
+            if table is not None and _reduced(frame, field) is None:
+                self._tallies.setdefault(field, Tally.empty()).observe(table.columns[field])
 
     def forget(self) -> None:
         """Begins to accumulate anew."""
-        self._tally, self._tallied, self._snapshot = Tally.empty(), (), None
+        self._tallies, self._tallied, self._snapshot = {}, (), None
         self._renew()
 
+    def _take_snapshot(self) -> None:
+        tally = self._tallies.get(self._field_of(self.table)) if self.accumulated else None
+        self._snapshot = tally.copy() if tally is not None else None
+
     def show(self, view: View) -> None:
-        fresh = self.view is None or view.frame is not self.view.frame
-        if fresh or view.baseline is not (self.view and self.view.baseline):
-            self._data = None
-            self._snapshot = self._tally.copy() if self.accumulated else None
-        self._bars = None
+        former = self.view
         super().show(view)
+        fresh = former is None or view.frame is not former.frame
+        if fresh or view.baseline is not (former and former.baseline):
+            self._data = None
+            self._take_snapshot()
+        self._bars = None
 
     def _field_of(self, table: RecordTable | None) -> str:
         if table is None or not table.measured:
@@ -164,12 +185,13 @@ class HistogramPane(Pane):
             at = fields.index(self._field_of(self.table))
             self.field = fields[(at + 1) % len(fields)]
             self.cursor = None
-            self.forget()
+            self._take_snapshot()
+            self._renew()
 
     def toggle_accumulated(self) -> None:
-        """One launch, or all since the last reset."""
+        """One launch, or all seen since the last reset."""
         self.accumulated = not self.accumulated
-        self._snapshot = self._tally.copy() if self.accumulated else None
+        self._take_snapshot()
         self._renew()
 
     # ---- cursor
@@ -185,12 +207,18 @@ class HistogramPane(Pane):
             self.refresh()
 
     def action_move(self, step: int) -> None:
-        """Moves the cursor; the first key press puts it on the median."""
+        """Moves the cursor to the next bar; the first key press puts it on the median."""
         shown = self._shown()
-        if shown is not None and self.cursor is None:
-            self._point_at(shown.scale.column(shown.now.quantiles[0], self._columns))
-        elif self.cursor is not None:
-            self._point_at(self.cursor + step)
+        if shown is None:
+            return
+        if self.cursor is None:
+            self._point_at(shown.column(shown.now.quantiles[0], self._columns))
+            return
+        lows = shown.now.bars(shown.scale, self._columns)[0]
+        at = min(self.cursor, self._columns - 1)
+        others = np.flatnonzero(lows > lows[at] if step > 0 else lows < lows[at])
+        if len(others):
+            self._point_at(int(others[0 if step > 0 else -1]))
 
     def action_edge(self, end: int) -> None:
         self._point_at(self._columns - 1 if end else 0)
@@ -200,21 +228,8 @@ class HistogramPane(Pane):
         shown = self._shown()
         if shown is None or self.cursor is None:
             return
-        low, high = self._bucket(shown, self.cursor)
-        name = self._field_of(self.table).lower()
-        if self.cursor == 0:
-            condition = bucket_condition(name, None, high)
-        elif self.cursor == self._columns - 1:
-            condition = bucket_condition(name, low, None)
-        else:
-            condition = bucket_condition(name, low, high)
-        self.post_message(Narrow(condition))
-
-    def _bucket(self, shown: _Shown, column: int) -> tuple[float, float]:
-        """The ends of a bar; those of whole numbers are whole."""
-        edges = shown.scale.edges(self._columns)
-        ends = np.ceil(edges) if shown.whole else edges
-        return float(ends[column]), float(ends[column + 1])
+        ends = shown.ends(min(self.cursor, self._columns - 1), self._columns)
+        self.post_message(Narrow(bucket_condition(self._field_of(self.table).lower(), *ends)))
 
     def on_click(self, event: events.Click) -> None:
         if event.y >= 1 and event.x > GUTTER:
@@ -244,7 +259,7 @@ class HistogramPane(Pane):
             return [[]]
         modes: list[list[Span]] = []
         if self.accumulated:
-            modes.append([(whole(shown.now.launches), STRONG), (" launches", QUIET)])
+            modes.append(self._seen(shown.now.launches))
         if self.scale_name != _SCALES[0]:
             modes.append([(self.scale_name, STRONG)])
         if shown.before is not None:
@@ -259,6 +274,14 @@ class HistogramPane(Pane):
             for text in (short_cycles, brief)
         ]
         return [[*modes, *versions[0]], [*modes, *versions[1]], [*modes, versions[1][0]]]
+
+    def _seen(self, launches: int) -> list[Span]:
+        """How many launches are summed up, and out of how many where some were not seen."""
+        frame = self.view.frame if self.view is not None else None
+        there_are = max(launches, frame.launches if frame is not None else 0)
+        out_of = f"/{whole(there_are)}" if there_are > launches else ""
+        noun = " launch" if there_are == 1 else " launches"
+        return [(whole(launches), STRONG), (out_of, TEXT), (noun, QUIET)]
 
     def body(self, row: int, width: int, height: int) -> list[Span]:
         shown = self._shown()
@@ -319,13 +342,13 @@ class HistogramPane(Pane):
         """What the bar under the cursor holds."""
         column = self._cursor_column(columns)
         assert column is not None
-        low, high = self._bucket(shown, column)
+        low, high = shown.ends(column, columns)
         count = float(shown.now.counts(shown.scale, columns)[column])
         part: Span = (f" ({100 * count / shown.now.total:.1f}%)", TEXT)
         read: list[Span] = [(whole(count), STRONG), part]
         ends, short_ends = (
-            f"below {text(high)}" if column == 0
-            else f"from {text(low)}" if column == columns - 1
+            f"below {text(high or 0.0)}" if low is None
+            else f"from {text(low)}" if high is None
             else f"{text(low)}{to}{text(high)}"
             for text, to in ((_label, " to "), (brief, "-"))
         )  # fmt: skip
@@ -342,7 +365,7 @@ class HistogramPane(Pane):
 
     def _marks(self, shown: _Shown, columns: int) -> list[tuple[str, int, Style]]:
         marks = [
-            (name, shown.scale.column(value, columns), MARK)
+            (name, shown.column(value, columns), MARK)
             for name, value in zip(("p50", "p90", "p99"), shown.now.quantiles, strict=True)
         ]
         chosen = self.view.selected_value(self._field_of(self.table)) if self.view else None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,9 +15,11 @@ from gpuwatch.engine.program import WatchedProgram
 from gpuwatch.engine.rates import Times
 from gpuwatch.engine.readings import main_place
 from gpuwatch.engine.reduction import reduction_cubin, reduction_of
+from gpuwatch.errors import UserError
 from gpuwatch.instrument import lay_out, weave
 from gpuwatch.instrument.memory import check_memory
 from gpuwatch.instrument.model import MapLayout, Woven
+from gpuwatch.instrument.unmatched import UnmatchedError
 from gpuwatch.launch import Launch
 from gpuwatch.probe.model import Program
 from gpuwatch.toolchain import Assembled, assemble
@@ -95,12 +99,13 @@ def load_probed(
     """Weaves, assembles, loads and runs; compares the outputs with the plain kernel's bit for
     bit. Raises UserError when the probe cannot attach."""
     launch = plain.launch
-    woven = weave(watched.module, launch.kernel, program, (launch.grid, launch.block))
+    woven = _weave(watched, launch, program)
     layout = _lay_out(watched, device, launch, woven)
     runner = _load(watched, device, woven.text, woven.entry, launch, woven, layout)
     if runner.loaded.resident_blocks < plain.runner.loaded.resident_blocks:
         runner, woven = _with_residents(watched, device, plain, program, runner, woven, layout)
-    runner.warm_up(device.info.modelled)
+    with naming(program):
+        runner.warm_up(device.info.modelled)
     same = _same_results(plain, runner.loaded)
     if not device.info.modelled:
         _time_in_turn(plain.runner, runner)
@@ -129,10 +134,29 @@ def _with_residents(
 def assemble_probed(watched: WatchedProgram, mangled: str, program: Program) -> Woven:
     """Weaves and assembles, so that loading finds it done. Raises UserError when the probe cannot
     attach."""
-    launch = watched.launch(mangled)
-    woven = weave(watched.module, mangled, program, (launch.grid, launch.block))
+    woven = _weave(watched, watched.launch(mangled), program)
     assemble(watched.toolchain, woven.text, watched.arch, woven.entry)
     return woven
+
+
+def _weave(watched: WatchedProgram, launch: Launch, program: Program) -> Woven:
+    try:
+        return weave(watched.module, launch.kernel, program, (launch.grid, launch.block))
+    except UnmatchedError as missing:
+        kernel = watched.demangled(launch.kernel).partition("(")[0]
+        raise UserError(
+            f"{kernel} has no {missing.wanted}", hint=missing.hint, at=missing.at
+        ) from missing
+
+
+@contextmanager
+def naming(program: Program) -> Iterator[None]:
+    """Tells of errors in a launch that the probe was in it."""
+    try:
+        yield
+    except UserError as problem:
+        problem.message = f"with probe {program.name}: {problem.message}"
+        raise
 
 
 def _same_results(plain: PlainKernel, probed: LoadedKernel) -> bool:

@@ -156,6 +156,7 @@ class WorkerClient:
             self._frame = None
             self._ticket = 0
             self._aside = ""
+            self._accept_aside(Problems(()))
             self._status = Status("starting", "starting the worker again")
         self._start()
 
@@ -259,5 +260,6 @@ class WorkerClient:
                 detail=self._log.tail(),
                 hint="ctrl+r starts it again with the same kernel and probe",
                 status=1,
+                fatal=True,
             ),
         )

@@ -71,6 +71,13 @@ class Frame:
     """Path of the source that it was compiled from."""
     build: int = 0
     """Grows by one whenever another source, or another text of it, is watched."""
+    recorded: tuple[int, int] | None = None
+    """Of a recorded launch its place, from 1, and how many there are."""
+
+    @property
+    def launch(self) -> int:
+        """Which launch this is of."""
+        return self.launches if self.recorded is None else self.recorded[0]
 
     @property
     def ratio(self) -> float | None:

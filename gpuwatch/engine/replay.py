@@ -154,6 +154,7 @@ class ReplaySession:
             notes=self._notes(),
             printed=self._last.output,
             source=str(self._trace.path),
+            recorded=(self.position + 1, self.count),
         )
         if not self._info.warps_per_sm and frame.sms is not None:
             return replace(frame, sms=None, notes=(*frame.notes, NO_OCCUPANCY))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gpuwatch.device import open_device
 from gpuwatch.device.base import Device, DeviceInfo, Pipeline
-from gpuwatch.engine.attach import PlainKernel, ProbedKernel
+from gpuwatch.engine.attach import PlainKernel, ProbedKernel, naming
 from gpuwatch.engine.build import Build
 from gpuwatch.engine.frame import Frame, KernelChoice
 from gpuwatch.engine.options import Options
@@ -206,7 +206,8 @@ class Session:
         return self._current
 
     def _launch_once(self, build: Build, probed: ProbedKernel) -> int:
-        probed.runner.last = probed.runner.loaded.run()
+        with naming(probed.program):
+            probed.runner.last = probed.runner.loaded.run()
         build.readers[self._selected].observe(probed.runner.loaded)
         return 1
 

@@ -16,6 +16,12 @@ from gpuwatch.ptx.model import Function, Instruction, Label, Loc
 _SHOWN = 8
 
 
+class UnmatchedError(UserError):
+    """A position that matches nothing; `wanted` says in words what the kernel lacks."""
+
+    wanted = ""
+
+
 def unmatched(probe: Probe, functions: Sequence[Function], unreached: int) -> UserError:
     """The error, with what the kernel (the first of `functions`) does have as a hint; `unreached`
     is the number of instructions that match but that no thread ever passes."""
@@ -27,16 +33,19 @@ def unmatched(probe: Probe, functions: Sequence[Function], unreached: int) -> Us
             at=probe.at,
         )
     if label := label_of(probe.position):
-        hint = _labels(functions, label)
+        wanted, hint = f"label {label}", _labels(functions, label)
     elif line := line_of(probe.position):
-        hint = _lines(functions, line)
+        wanted, hint = f"code of line {line}", _lines(functions, line)
     else:
+        wanted = " or ".join(SEPARATOR.split(probe.position))
         hint = _opcodes(functions, probe.position)
-    return UserError(
+    missing = UnmatchedError(
         f"probe {probe.name}: position {probe.position} matches nothing in {functions[0].name}",
         hint=hint,
         at=probe.at,
     )
+    missing.wanted = wanted
+    return missing
 
 
 def _instructions(functions: Iterable[Function]) -> Iterable[Instruction]:

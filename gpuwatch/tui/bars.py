@@ -88,6 +88,9 @@ class Header(Drawing, Widget):
         return spread_out(left, [*right, (" ", TEXT)], width, (" ", TEXT))
 
     def _rate(self, view: View, frame: Frame) -> list[Span]:
+        if frame.recorded is not None:
+            place, count = map(whole, frame.recorded)
+            return [("launch ", QUIET), (place, STRONG), (f" of {count}", TEXT)]
         if view.paused:
             return [
                 (f"at launch {whole(frame.launches)}", TEXT),
@@ -117,11 +120,13 @@ class Header(Drawing, Widget):
         return [*line, *self._reasons(view, room - width_of(line))]
 
     def _reasons(self, view: View, room: int) -> list[Span]:
-        """Why presets cannot attach, as far as there is room."""
-        reasons = [f"{one.name}: {one.problem}" for one in view.probes if one.problem]
-        text = f"   {self.glyphs.cross} " + "; ".join(reasons)
+        """Why the preset pressed last, or else the first, cannot attach, as far as there is
+        room."""
+        reasons = {one.name: f"{one.name}: {one.problem}" for one in view.probes if one.problem}
         if not reasons or room < _LEAST_REASON:
             return []
+        reason = reasons.get(view.refused, next(iter(reasons.values())))
+        text = f"   {self.glyphs.cross} {reason}"
         return [(text if len(text) <= room else text[: room - 1] + self.glyphs.ellipsis, QUIET)]
 
     def _figures(self, view: View) -> list[Span]:
@@ -140,7 +145,10 @@ class Header(Drawing, Widget):
             [*brief, *checks, self._ratio(frame)],
             [*losses, *brief, self._ratio(frame), *checks[1:2]],
         ]
-        return [(" ", TEXT), *roomiest(versions, self.size.width - 1)]
+        of_former: list[Span] = [(" ", TEXT)]
+        if frame.probe != view.probe:
+            of_former.append((f"of {frame.probe}: ", TEXT))
+        return [*of_former, *roomiest(versions, self.size.width - width_of(of_former))]
 
     def _speed(self, view: View, frame: Frame) -> list[list[Span]]:
         """How the kernel's plain time compares with the baseline's."""
@@ -150,7 +158,7 @@ class Header(Drawing, Widget):
         before = view.baseline.frame
         name = shorten_signature(before.kernel)
         if before.mangled == frame.mangled:
-            name = f"launch {whole(before.launches)}"
+            name = f"launch {whole(before.launch)}"
             if before.build != frame.build:
                 name = "the former build"
         if before.source != frame.source:

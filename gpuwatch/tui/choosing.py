@@ -23,6 +23,8 @@ class ChoosingScreen(FittedScreen[None]):
         self._kernel, self._probe = kernel, probe
         self._frame: Frame | None = None
         self._paused = False
+        self._refused = ""
+        """The probe asked for last, if it cannot attach."""
 
     def pull(self) -> None:
         """Takes the newest frame and status, and redraws what they change."""
@@ -56,6 +58,8 @@ class ChoosingScreen(FittedScreen[None]):
         for probe in self.gpuwatch.feed.probes():
             if probe.key == key:
                 if probe.problem:
+                    self._refused = probe.name
+                    self.pull()
                     self.notify(probe.problem, title=f"{probe.name} cannot attach")
                 else:
                     self._switch(probe=probe.name)
@@ -65,7 +69,7 @@ class ChoosingScreen(FittedScreen[None]):
     ) -> None:
         self._kernel = kernel or self._kernel
         self._probe = probe or self._probe
-        self._paused = False
+        self._paused, self._refused = False, ""
         self.gpuwatch.feed.select(kernel=kernel, probe=probe, launch=launch)
         self.pull()
 

@@ -68,7 +68,7 @@ _LIVE = (
     Key("freeze", "f", "freeze", "freeze", "keep the rows in their order while values change"),
     Key("scale", "x", "histogram_scale", "", "histogram: linear, log values, log counts"),
     Key("field", "v", "histogram_field", "", "histogram: the next field of the probe"),
-    Key("accumulate", "a", "accumulate", "", "histogram: one launch, or all since the reset"),
+    Key("accumulate", "a", "accumulate", "", "histogram: one launch, or all seen since the reset"),
     Key("timeline", "t", "timeline", "timeline", "blocks over time in place of the occupancy"),
     Key(
         "",
@@ -192,11 +192,15 @@ class Keymap:
         """The keys of an action, as a reader knows them."""
         return next(key.text for keys in self.table.values() for key in keys if key.id == id)
 
-    def commands(self, where: Where) -> list[tuple[str, str, str]]:
-        """(key, what it does, action) for the command palette."""
-        return [
-            (key.text, key.help, key.action) for key in self.of(where) if key.action and key.help
-        ]
+    def commands(self, where: Where) -> list[Key]:
+        """For the command palette: what the help tells, without a second key of the same."""
+        seen: set[tuple[str, str]] = set()
+        found = []
+        for key in self.help_keys(where):
+            if (key.help, key.action) not in seen:
+                seen.add((key.help, key.action))
+                found.append(key)
+        return found
 
     def footer(self, where: Where) -> list[tuple[str, str, str]]:
         """(key, label, action) for the footer, in order of use."""

@@ -100,10 +100,12 @@ class Caption(Drawing, Widget):
     def _lines(self, width: int) -> list[list[Span]]:
         if self.view is None:
             return []
-        chosen = next((one for one in self.view.probes if one.name == self.view.probe), None)
+        frame = self.view.frame
+        probe = frame.probe if frame is not None else self.view.probe
+        chosen = next((one for one in self.view.probes if one.name == probe), None)
         head = f"{shorten_signature(self.view.kernel)}   {self.view.source}"
         return [
-            [(_centred(_title(chosen, self.view.probe), width), CAPTION)],
+            [(_centred(_title(chosen, probe), width), CAPTION)],
             [(_centred(head, width), CAPTION_QUIET)],
             [(bar(self._tour.part(time.monotonic()), width, self.glyphs.across), CAPTION_QUIET)],
         ]

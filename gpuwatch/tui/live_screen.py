@@ -150,7 +150,7 @@ class LiveScreen(ChoosingScreen):
         now = newest.launches if newest is not None else 0
         state = (
             self._frame, self._baseline, status, waiting, self._paused, now, warps.warp,
-            warps.filter_text, watch.listing(), len(watch.log()),
+            warps.filter_text, watch.listing(), len(watch.log()), self._refused,
         )  # fmt: skip
         if state != self._shown:
             self._shown = state
@@ -197,6 +197,7 @@ class LiveScreen(ChoosingScreen):
             baseline=self._baseline,
             listing=watch.listing(),
             log=watch.log(),
+            refused=self._refused,
         )
 
     def _show(self, view: View) -> None:
@@ -234,11 +235,16 @@ class LiveScreen(ChoosingScreen):
         if bad is not None:
             keys = self.gpuwatch.keymap
             closing = f"{keys.text('restart')} restarts the worker, {keys.text('quit')} quits"
-            if bad.at is not None:
+            if self._tries_again(bad):
                 closing = f"saving the file tries again, {closing}"
             if status.state == "running":
                 closing = "the former build runs on; saving the file compiles it again"
             self.query_one("#banner-text", Static).update(error_text(bad, closing))
+
+    def _tries_again(self, bad: UserError) -> bool:
+        """Whether the worker is there to see the next save."""
+        ready = self.where == "live" and self.gpuwatch.feed.device() is not None
+        return bad.at is not None or (ready and not bad.fatal)
 
     # ---- keys
 

@@ -50,6 +50,8 @@ class View:
     """What the present is compared with."""
     listing: Listing | None = None
     log: Sequence[LogEntry] = ()
+    refused: str = ""
+    """The probe asked for last, if it cannot attach."""
 
     def selected_value(self, column: str) -> float | None:
         """The selected row's value, None without a selection or such a column."""

@@ -23,6 +23,7 @@ from gpuwatch.errors import UserError
 from gpuwatch.trace.facts import LaunchFacts
 from gpuwatch.trace.writer import Build, TraceWriter
 from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.bars import Header
 from gpuwatch.tui.replay_screen import ReplayScreen
 
 FACTS = kernel_facts([BLOCK_SCHED], always=frozenset(("block_sched",)))
@@ -57,6 +58,7 @@ def test_launch_by_launch(trace: Path) -> None:
     assert set(frame.warps_table.average) == {150.0}
     assert frame.seconds_probed == pytest.approx(1.5e-5)
     assert frame.notes[-1].startswith("recorded launch 2 of 4, ")
+    assert (frame.recorded, frame.launch) == ((2, 4), 2)
     assert frame.device.kind == "replay"
     assert frame.printed == "hello\n"
 
@@ -279,6 +281,11 @@ async def test_keys_of_the_replay_screen(trace: Path) -> None:
         await pilot.press("full_stop")
         await pilot.pause(0.2)
         assert watch.status().aside.startswith("stopped at launch")
+        await pilot.press("greater_than_sign")
+        wait_for(lambda: watch.status().aside == "stopped at launch 4 of 4")
+        await pilot.pause(0.2)
+        headline = app.screen.query_one(Header).render_line(0).text
+        assert "launch 4 of 4" in headline and "/s" not in headline
         await pilot.press("less_than_sign")
         await pilot.pause(0.2)
         assert watch.status().aside == "stopped at launch 1 of 4"

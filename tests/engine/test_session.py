@@ -16,9 +16,11 @@ from rich.console import Console
 from gpuwatch.analysis.metrics import lines_of, metrics_of
 from gpuwatch.device.base import Batch, Reduced
 from gpuwatch.engine import report
+from gpuwatch.engine.attach import naming
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.session import Session
 from gpuwatch.errors import UserError
+from gpuwatch.probe import load
 from gpuwatch.probe.catalogue import folder
 
 SMALL = ("128", "128", "128")
@@ -218,3 +220,16 @@ def test_the_article_launch_shapes() -> None:
         "sim:a10": ((32, 43, 1), (32, 24, 1), 1),
         "sim:h200": ((32, 32, 1), (32, 32, 1), 1),
     }
+
+
+def test_a_probe_that_does_not_apply_says_what_the_kernel_lacks(session: Session) -> None:
+    with pytest.raises(UserError) as caught:
+        session.select(probe="smem_conflicts")
+    assert caught.value.message == "gemm_gpu has no ld.shared"
+    assert caught.value.at is not None and caught.value.at.file.endswith("smem_conflicts.py")
+
+
+def test_an_error_in_a_probed_launch_names_the_probe() -> None:
+    with pytest.raises(UserError) as caught, naming(load("dmat")):
+        raise UserError("the kernel gemm_gpu did not end within 10 s")
+    assert caught.value.message == "with probe dmat: the kernel gemm_gpu did not end within 10 s"

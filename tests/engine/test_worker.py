@@ -6,11 +6,13 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from worker_support import until
 
 from gpuwatch.engine.client import WorkerClient
+from gpuwatch.engine.messages import Problems
 from gpuwatch.engine.options import Options
 from gpuwatch.errors import UserError
 from gpuwatch.probe.catalogue import folder
@@ -117,3 +119,13 @@ def test_requests_to_a_worker_without_a_device_are_told() -> None:
         assert "the worker has no device" in str(client.status().error)
     finally:
         client.close()
+
+
+def test_a_restart_forgets_why_probes_could_not_attach(watch: WorkerClient) -> None:
+    until(lambda: watch.latest() is not None)
+    watch._accept(Problems((("dmat", "did not end within 10 s"),)))
+    assert any(probe.problem for probe in watch.probes())
+    with patch.object(watch, "_start"):
+        watch.restart()
+        assert not any("10 s" in probe.problem for probe in watch.probes())
+    watch._start()

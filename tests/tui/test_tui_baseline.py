@@ -182,6 +182,34 @@ async def test_a_preset_that_cannot_attach_is_marked_and_says_why(width: int) ->
         assert reason in [notice.message for notice in app._notifications]
 
 
+async def test_the_reason_shown_is_that_of_the_preset_pressed_last() -> None:
+    watch = FakeWatch()
+    for place, reason in ((3, "gemm_gpu has no ld.shared"), (5, "gemm_gpu has no bar.sync")):
+        watch.probe_list[place] = replace(watch.probe_list[place], problem=reason)
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(160, 40)) as pilot:
+        await pilot.pause(0.2)
+        header = app.screen.query_one(Header)
+        assert "✗ smem_conflicts: gemm_gpu has no ld.shared" in header.render_line(1).text
+        await pilot.press("6")
+        await pilot.pause(0.2)
+        assert "✗ barrier_wait: gemm_gpu has no bar.sync" in header.render_line(1).text
+        assert "no ld.shared" not in header.render_line(1).text
+
+
+@pytest.mark.parametrize("fatal", [False, True])
+async def test_an_error_without_a_place_says_that_saving_tries_again(fatal: bool) -> None:
+    """Unless the worker is gone."""
+    watch = FakeWatch()
+    error = UserError("the kernel k did not end within 10 s", status=1, fatal=fatal)
+    watch.now = Status("failed", error.message, error)
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        told = str(app.screen.query_one("#banner-text", Static).content)
+        assert ("saving the file tries again" in told) is not fatal
+
+
 async def test_an_error_in_a_saved_source_leaves_the_former_build_in_view() -> None:
     watch = FakeWatch()
     error = UserError("identifier x is undefined", at=Location("gemm.cu", 3, 5, "    x += 1;"))

@@ -110,7 +110,7 @@ async def test_help_and_palette_show_the_changed_keys() -> None:
         await pilot.pause(0.2)
         text = str(app.screen.query_one(Static).content)
         assert "ctrl+t  blocks over time" in text
-    commands = {action: key for key, _, action in app.keymap.commands("live")}
+    commands = {key.action: key.text for key in app.keymap.commands("live")}
     assert (commands["timeline"], commands["help"]) == ("ctrl+t", "f1")
 
 

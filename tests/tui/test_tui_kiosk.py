@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 from fake_watch import GEMM, TILED, FakeWatch
-from textual.command import CommandPalette
+from textual.command import CommandPalette, Hit
 
 from gpuwatch.errors import UserError
 from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.keymap import Keymap, Where
 from gpuwatch.tui.kiosk import Caption, Stop, Tour, next_stop
 from gpuwatch.tui.layout import Wish, remembered, wish_of
 from gpuwatch.tui.live_screen import LiveScreen
 from gpuwatch.tui.log_pane import LogPane
+from gpuwatch.tui.palette import KeyCommands, command_text
 from gpuwatch.tui.remembered import Remembered, recall, remember, state_file
 from gpuwatch.tui.warp_pane import WarpPane
 
@@ -59,6 +61,20 @@ async def test_a_kiosk_goes_on_by_itself_and_says_what_is_shown() -> None:
     assert watch.calls[0] == "select None warp_duration"
 
 
+async def test_the_caption_changes_with_the_first_frame_of_the_new_probe() -> None:
+    watch = FakeWatch()
+    app = GpuwatchApp(watch, picker=False, kiosk=600.0)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        watch.hold = True
+        await pilot.press("4")
+        caption = app.screen.query_one(Caption)
+        assert caption.render_line(0).text.strip().startswith("block_sched: ")
+        watch.deliver(probe="smem_conflicts")
+        await pilot.pause(0.2)
+        assert caption.render_line(0).text.strip().startswith("smem_conflicts: ")
+
+
 async def test_a_screenshot_is_saved_where_asked(tmp_path: Path) -> None:
     app = GpuwatchApp(FakeWatch(), picker=False, shots=tmp_path / "new" / "shots")
     async with app.run_test(size=(80, 24)) as pilot:
@@ -93,6 +109,38 @@ async def test_the_palette_finds_an_action_by_its_words() -> None:
         await pilot.pause(0.5)
         assert isinstance(app.screen, LiveScreen)
         assert app.screen.query_one(LogPane).display
+
+
+async def _best(app: GpuwatchApp, query: str) -> Hit:
+    hits = [hit async for hit in KeyCommands(app.screen).search(query)]
+    return max((hit for hit in hits if isinstance(hit, Hit)), key=lambda hit: hit.score)
+
+
+async def test_the_palette_finds_every_row_of_the_key_table() -> None:
+    app = GpuwatchApp(FakeWatch(), picker=False)
+    async with app.run_test(size=(100, 40)) as pilot:
+        await pilot.pause(0.2)
+        for key in app.keymap.help_keys("live"):
+            last_first = " ".join(reversed(key.help.split()))
+            for query in (last_first, f"{key.id} {key.help}".strip()):
+                assert key.help in str((await _best(app, query)).match_display)
+        for name in ("record", "baseline"):
+            assert str((await _best(app, name)).match_display).startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize("where", ["live", "replay", "start"])
+def test_no_command_is_told_twice(where: Where) -> None:
+    texts = [command_text(key) for key in Keymap().commands(where)]
+    assert len(set(texts)) == len(texts)
+
+
+async def test_the_palette_presses_a_key_of_the_focused_pane() -> None:
+    app = GpuwatchApp(FakeWatch(), picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        (await _best(app, "select a warp")).command()
+        await pilot.pause(0.2)
+        assert app.screen.query_one(WarpPane).warp is not None
 
 
 async def test_the_screen_starts_as_it_was_left() -> None:

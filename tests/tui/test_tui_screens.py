@@ -20,8 +20,10 @@ from gpuwatch.tui.dialogs import KernelPicker
 from gpuwatch.tui.glyphs import brief
 from gpuwatch.tui.histogram_pane import HistogramPane
 from gpuwatch.tui.live_screen import LiveScreen
+from gpuwatch.tui.log_pane import LogPane
 from gpuwatch.tui.occupancy_pane import OccupancyPane
 from gpuwatch.tui.record_table import table_of
+from gpuwatch.tui.theme import GREY
 from gpuwatch.tui.warp_pane import WarpPane
 
 
@@ -100,6 +102,50 @@ async def test_probe_switch_greys_the_old_frame_until_the_new_one() -> None:
         assert not pane.stale
         text = "".join(pane.render_line(y).text for y in range(pane.size.height))
         assert "gmem_traffic records no start and elapsed" in text
+
+
+@pytest.mark.parametrize("first", ["block_sched", "gmem_traffic"])
+async def test_all_of_the_former_probe_is_grey_and_called_by_its_name(first: str) -> None:
+    watch = FakeWatch()
+    watch.deliver(probe=first)
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(160, 40)) as pilot:
+        await pilot.pause(0.2)
+        header = app.screen.query_one(Header)
+        assert f"of {first}" not in header.render_line(2).text
+        watch.hold = True
+        await pilot.press("4")
+        await pilot.pause(0.2)
+        assert header.render_line(2).text.startswith(f" of {first}: ")
+        former = [header.render_line(2)]
+        for pane in app.screen.query("Pane, WarpPane, MapsPane"):
+            if pane.display and not isinstance(pane, LogPane):
+                former += [pane.render_line(y) for y in range(pane.size.height)]
+        colours = {
+            part.style.color.name
+            for line in former
+            for part in line
+            if part.text.strip() and part.style is not None and part.style.color is not None
+        }
+        assert colours == {GREY}
+        watch.deliver(probe="smem_conflicts")
+        await pilot.pause(0.2)
+        assert "of " not in header.render_line(2).text
+
+
+async def test_a_recorded_launch_has_a_place_and_no_rate() -> None:
+    watch = FakeWatch()
+    assert watch.frame is not None
+    watch.frame = replace(watch.frame, recorded=(9, 10))
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(160, 40)) as pilot:
+        await pilot.pause(0.2)
+        headline = app.screen.query_one(Header).render_line(0).text
+        assert "launch 9 of 10 " in headline and "/s" not in headline
+        await pilot.press("b")
+        watch.frame = replace(watch.frame, recorded=(10, 10), seconds_plain=1e-3)
+        await pilot.pause(0.2)
+        assert "than launch 9" in app.screen.query_one(Header).render_line(2).text
 
 
 async def test_kernel_picker_selects() -> None:

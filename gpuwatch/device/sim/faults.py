@@ -47,13 +47,15 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a fault happened in. `limits` are the bytes of each space that has a window."""
+    """What a fault happened in. `limits` are the bytes of each space that has a window, `timeout`
+    the seconds that a launch may take."""
 
     module: Module
     program: Program
     launch: Launch
     arena: Arena
     limits: dict[str, int]
+    timeout: float
 
 
 def describe(fault: Fault, scene: Scene) -> UserError:
@@ -124,7 +126,7 @@ _Message = tuple[str, str]
 
 def _stopped(_: Fault, __: Instruction | None, scene: Scene) -> _Message:
     return (
-        f"the kernel {readable(scene.launch.kernel)} did not end in time",
+        f"the kernel {readable(scene.launch.kernel)} did not end within {scene.timeout:g} s",
         "look for a loop that cannot end, or threads that wait for other blocks; a kernel that "
         "just takes long needs a greater --timeout",
     )

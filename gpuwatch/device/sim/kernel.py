@@ -316,7 +316,8 @@ class SimKernel:
             "local": program.local_bytes,
             "param": program.parameter_bytes,
         }
-        return describe(fault, Scene(self._module, program, launch, self._arena, limits))
+        scene = Scene(self._module, program, launch, self._arena, limits, self._timeout)
+        return describe(fault, scene)
 
     def _fault_of(self, worker: Worker) -> Fault | None:
         (place,) = worker.read(np.int32, WorkerField.FAULT)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,6 +145,14 @@ class Pipeline(Protocol):
     def close(self) -> None: ...
 
 
+Interrupt = Callable[[], bool]
+
+
+def never() -> bool:
+    """An `Interrupt` that lets launches run to their end."""
+    return False
+
+
 class LoadedKernel(Protocol):
     """A kernel bound to one launch and to map buffers of its own."""
 
@@ -173,6 +181,15 @@ class LoadedKernel(Protocol):
         A variable that the kernel never reads may be left out."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """A loaded kernel whose launches can be ended early."""
+
+    def run_unless(self, interrupt: Interrupt) -> RunResult | None:
+        """As `LoadedKernel.run`, or None as soon as `interrupt`, which is asked while the launch
+        runs, says so; what the launch left is then of no use."""
 
 
 class Device(Protocol):

@@ -40,6 +40,11 @@ class Beside:
         """Whether launches on a simulated device should leave the processors to the compiler."""
         return self._recompiler.busy and self._session.info.modelled
 
+    @property
+    def has_rebuilt(self) -> bool:
+        """Whether `rebuilt` would give something."""
+        return not self._recompiler.outcomes.empty()
+
     def rebuilt(self) -> Rebuilt | None:
         """A source that was compiled again."""
         try:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from gpuwatch.device import open_device
-from gpuwatch.device.base import Device, DeviceInfo, Pipeline
+from gpuwatch.device.base import Device, DeviceInfo, Interrupt, Interruptible, Pipeline, never
 from gpuwatch.engine.attach import PlainKernel, ProbedKernel, naming
 from gpuwatch.engine.build import Build
 from gpuwatch.engine.frame import Frame, KernelChoice
@@ -186,16 +186,18 @@ class Session:
         assert self._current is not None
         return self._current.plains[self._selected[0]]
 
-    def step(self) -> None:
+    def step(self, interrupt: Interrupt = never) -> None:
         """One probed launch, or those of a frame's time on a device that launches back to back;
-        the newest one's records are read."""
+        the newest one's records are read. A launch that `interrupt` ends counts for nothing."""
         begun = time.monotonic()
         build, probed = self._running(), self._probed
         build.untouched.discard(self._selected)
         if probed.pipeline is None:
-            launches = self._launch_once(build, probed)
+            launches = self._launch_once(build, probed, interrupt)
         else:
             launches = self._launch_many(build, probed, probed.pipeline, begun + _STEP_SECONDS)
+        if not launches:
+            return
         self._launches += launches
         now = time.monotonic()
         self._rate.add(now, launches, now - begun)
@@ -205,10 +207,17 @@ class Session:
             raise UserError("no kernel is selected yet", hint="choose one with k")
         return self._current
 
-    def _launch_once(self, build: Build, probed: ProbedKernel) -> int:
+    def _launch_once(self, build: Build, probed: ProbedKernel, interrupt: Interrupt) -> int:
+        runner = probed.runner
         with naming(probed.program):
-            probed.runner.last = probed.runner.loaded.run()
-        build.readers[self._selected].observe(probed.runner.loaded)
+            if isinstance(runner.loaded, Interruptible):
+                result = runner.loaded.run_unless(interrupt)
+            else:
+                result = runner.loaded.run()
+        if result is None:
+            return 0
+        runner.last = result
+        build.readers[self._selected].observe(runner.loaded)
         return 1
 
     def _launch_many(

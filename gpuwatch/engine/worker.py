@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection
@@ -69,6 +70,8 @@ class _Worker:
         self._mailbox = MailboxWriter(mailbox_path)
         self._session: Session | None = None
         self._beside: Beside | None = None
+        self._requests: deque[Request] = deque()
+        """Taken from the connection, and not handled yet."""
         self._ticket = 0
         self._may_write = True
         self._running = False
@@ -111,8 +114,9 @@ class _Worker:
     def _launch(self) -> None:
         session = self._ready()
         begun = time.monotonic()
-        session.step()
-        self._publish(session)
+        session.step(self._is_asked)
+        if session.launches:
+            self._publish(session)
         if self._beside is not None and self._beside.busy:
             self._make_way(_SHARE_LEFT * (time.monotonic() - begun))
 
@@ -136,8 +140,21 @@ class _Worker:
 
     def _handle_requests(self) -> None:
         """Takes all requests that wait; waits a moment when there is nothing to launch."""
-        while not self._stopping and self._connection.poll(0 if self._running else _IDLE_SECONDS):
-            self._attempt(partial(self._handle, self._connection.recv()))
+        while not self._stopping and (
+            self._requests or self._connection.poll(0 if self._running else _IDLE_SECONDS)
+        ):
+            request = self._requests.popleft() if self._requests else self._connection.recv()
+            self._attempt(partial(self._handle, request))
+
+    def _is_asked(self) -> bool:
+        """Whether the launch under way should give way to requests, or to another build."""
+        while self._connection.poll():
+            request = self._connection.recv()
+            if isinstance(request, Taken):
+                self._handle(request)
+            else:
+                self._requests.append(request)
+        return bool(self._requests) or (self._beside is not None and self._beside.has_rebuilt)
 
     def _handle(self, request: Request) -> None:
         match request:

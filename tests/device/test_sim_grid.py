@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sim_support import launch_of, ptx_of
 
-from gpuwatch.device.base import KernelImage, RunResult
+from gpuwatch.device.base import Interruptible, KernelImage, RunResult
 from gpuwatch.device.sim import open_sim
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Launch
@@ -233,6 +233,20 @@ def test_many_blocks_that_end_soon_are_stopped_in_time(
         execute(ptx, launch, timeout=0.3)
     assert caught.value.status == 1
     assert f"kernel {kernel}, block (" in caught.value.detail
+
+
+def test_a_launch_ended_early_leaves_nothing_behind(ptx: str) -> None:
+    blocks = 800_000
+    out = np.zeros(blocks * 32 // 8192, np.uint32)
+    launch = launch_of("tiny", (blocks, 1, 1), (32, 1, 1), [out])
+    kernel = open_sim("a10", timeout=60.0).load(KernelImage("tiny", ptx, b"", 32, 0), launch, [])
+    assert isinstance(kernel, Interruptible)
+    assert kernel.run_unless(lambda: True) is None
+    assert kernel.read_buffers()[0].view(np.uint32)[-1] == 0
+    whole = kernel.run()
+    assert np.array_equal(kernel.read_buffers()[0].view(np.uint32), np.arange(out.size) * 8192)
+    assert kernel.run_unless(lambda: False) == whole
+    kernel.close()
 
 
 _MEASURE = """

@@ -24,6 +24,21 @@ from gpuwatch.probe import load
 from gpuwatch.probe.catalogue import folder
 
 SMALL = ("128", "128", "128")
+SLOW = """
+#include <cuda_runtime.h>
+__global__ void slow(unsigned *out) {
+  unsigned v = threadIdx.x;
+#pragma unroll 1
+  for (int k = 0; k < 20000; k++) v = v * 3 + (v >> 7);
+  out[threadIdx.x] = v;
+}
+int main() {
+  unsigned *out;
+  cudaMalloc(&out, 4 * 768);
+  slow<<<288, 768>>>(out);
+  return cudaDeviceSynchronize();
+}
+"""
 FOUR_WARPS = """\
 __global__ void add(int *data) { data[threadIdx.x] += 1; }
 int main() {
@@ -139,6 +154,27 @@ def test_the_json_sums_up_all_launches_where_the_device_does(pipelined: Session)
     untimed = replace(frame.reduced, elapsed_sum=0, elapsed_min=2**64 - 1, elapsed_max=0)
     assert report.as_json(replace(frame, reduced=untimed))["all_launches"] == {"launches": 7}
     assert "all_launches" not in report.as_json(replace(frame, reduced=None))
+
+
+def test_a_launch_that_gives_way_does_not_count(tmp_path: Path) -> None:
+    source = tmp_path / "slow.cu"
+    source.write_text(SLOW)
+    session = Session(Options(str(source), device="sim:a10"))
+    session.prepare()
+    before = session.frame()
+    asked: list[bool] = []
+
+    def interrupt() -> bool:
+        asked.append(True)
+        return True
+
+    session.step(interrupt)
+    assert asked
+    assert session.launches == before.launches
+    assert session.frame().records == before.records
+    session.step()
+    assert session.launches == before.launches + 1
+    session.close()
 
 
 def test_lines_of_a_sampled_map_add_up_to_its_total(tmp_path: Path) -> None:

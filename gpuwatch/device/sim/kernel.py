@@ -5,14 +5,14 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuwatch import ptx
-from gpuwatch.device.base import KernelImage, RunResult
+from gpuwatch.device.base import Interrupt, KernelImage, RunResult, never
 from gpuwatch.device.sim.arena import Arena, Plan, initial_values, place_variables
 from gpuwatch.device.sim.balance import Sample, balance
 from gpuwatch.device.sim.codegen import generate
@@ -27,7 +27,8 @@ from gpuwatch.device.sim.linking import build_program, code_addresses
 from gpuwatch.device.sim.occupancy import resident_blocks, resident_warps
 from gpuwatch.device.sim.order import must_run_serially
 from gpuwatch.device.sim.profiles import Profile
-from gpuwatch.device.sim.program import Program, align_up, read
+from gpuwatch.device.sim.program import align_up
+from gpuwatch.device.sim.refused_launches import refuse_clusters, too_many_blocks
 from gpuwatch.device.sim.schedule import BlockScheduler, kernel_cycles
 from gpuwatch.device.sim.standing import standing
 from gpuwatch.device.sim.workers import Worker, aligned
@@ -36,6 +37,8 @@ from gpuwatch.launch.model import Launch
 from gpuwatch.ptx.model import Function, Module
 
 _Run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)
+_LOOK_SECONDS = 0.02
+"""Between two looks whether a launch shall end early."""
 
 
 def find_entry(module: Module, name: str) -> Function:
@@ -46,8 +49,26 @@ def find_entry(module: Module, name: str) -> Function:
     raise UserError(f"the module has no kernel '{name}'", hint=f"it has: {names}")
 
 
+class _Interrupted(Exception):  # noqa: N818 - nothing is wrong
+    """A launch was ended early, as asked."""
+
+
+def _wait(jobs: Sequence[Future[None]], deadline: float, interrupt: Interrupt) -> bool:
+    """Waits until all have ended, it is `deadline`, or `interrupt` says so; whether it does."""
+    while (left := deadline - time.monotonic()) > 0:
+        if not wait(jobs, min(left, _LOOK_SECONDS)).not_done:
+            return False
+        if interrupt():
+            return True
+    return False
+
+
+def _workers(strides: Sequence[int], slots: int, count: int) -> list[Worker]:
+    return [Worker(strides, slots) for _ in range(count)]
+
+
 class SimKernel:
-    """See `LoadedKernel`. `timeout` is in seconds of wall time."""
+    """See `LoadedKernel` and `Interruptible`. `timeout` is in seconds of wall time."""
 
     def __init__(
         self,
@@ -72,9 +93,9 @@ class SimKernel:
             profile, launch.threads_per_block, image.registers, shared
         )
         resident = profile.sm_count * self._residency.blocks
-        _refuse_clusters(launch, self._program)
+        refuse_clusters(launch, self._program)
         if launch.cooperative and launch.blocks > resident:
-            raise _too_many_blocks(launch, profile, self._residency.blocks)
+            raise too_many_blocks(launch, profile, self._residency.blocks)
         self._place_memory(image, map_buffers)
         symbols = code_addresses(self._module)
         symbols |= {name: place.address for name, place in self._variables.items()}
@@ -93,7 +114,8 @@ class SimKernel:
         self._strides = strides = [align_up(size, 64) for size in (shared, local, suspended)]
         count = 1 if must_run_serially(self._program, image.block_private_prefix) else threads
         slots = min(launch.blocks, resident) if self._program.polls else 1
-        self._workers = [Worker(strides, slots) for _ in range(count)]
+        self._new_workers = partial(_workers, strides, slots, count)
+        self._workers = self._new_workers()
         self._pool = ThreadPoolExecutor(count)
         self._fill_launch(shared, strides)
 
@@ -199,6 +221,16 @@ class SimKernel:
                 pointers.write(arena.view(self._variables[name]), addresses)
 
     def run(self) -> RunResult:
+        return self._launched(never)
+
+    def run_unless(self, interrupt: Interrupt) -> RunResult | None:
+        try:
+            return self._launched(interrupt)
+        except _Interrupted:
+            self._workers = self._new_workers()
+            return None
+
+    def _launched(self, interrupt: Interrupt) -> RunResult:
         self._balance()
         self._begin()
         profile = self._profile
@@ -206,7 +238,9 @@ class SimKernel:
         deadline = time.monotonic() + self._timeout
         first = 0
         while first < self._launch.blocks:
-            first += self._run_wave(scheduler, first, deadline)
+            if interrupt():
+                raise _Interrupted
+            first += self._run_wave(scheduler, first, deadline, interrupt)
         self._check_overrun()
         end = max(scheduler.last_end, self._atomic_cycles())
         cycles = kernel_cycles(end, profile.launch_overhead)
@@ -267,11 +301,14 @@ class SimKernel:
                 status=1,
             )
 
-    def _run_wave(self, scheduler: BlockScheduler, first: int, deadline: float) -> int:
+    def _run_wave(
+        self, scheduler: BlockScheduler, first: int, deadline: float, interrupt: Interrupt
+    ) -> int:
         """Runs the next blocks; gives their number."""
         sms, _, starts = scheduler.next_wave(self._launch.blocks - first)
         sms, starts = np.ascontiguousarray(sms), np.ascontiguousarray(starts)
-        scheduler.finish(self._run_blocks(first, sms, starts, self._workers, deadline))
+        workers = self._workers
+        scheduler.finish(self._run_blocks(first, sms, starts, workers, deadline, interrupt))
         return int(starts.size)
 
     def _run_blocks(
@@ -281,18 +318,23 @@ class SimKernel:
         starts: NDArray[np.int64],
         workers: Sequence[Worker],
         deadline: float,
+        interrupt: Interrupt = never,
     ) -> NDArray[np.int64]:
         """Runs consecutive blocks; gives the cycles that each ran."""
         durations = np.full(starts.size, -1, np.int64)
         places = (sms.ctypes.data, starts.ctypes.data, durations.ctypes.data)
         self._put(np.int64, LaunchField.SM, *places, first, starts.size, 0)
-        left = deadline - time.monotonic()
-        self._put(np.int32, LaunchField.STOP, left <= 0)
+        self._put(np.int32, LaunchField.STOP, time.monotonic() >= deadline)
         jobs = [self._pool.submit(self._work, worker) for worker in workers]
-        if wait(jobs, max(0.0, left)).not_done:
+        try:
+            interrupted = _wait(jobs, deadline, interrupt)
+        finally:
             self._put(np.int32, LaunchField.STOP, 1)
+            wait(jobs)
         for job in jobs:
             job.result()
+        if interrupted:
+            raise _Interrupted
         self._raise_faults()
         if (unfinished := np.flatnonzero(durations < 0)).size:
             block = first + int(unfinished[0])
@@ -356,26 +398,3 @@ class SimKernel:
 
     def close(self) -> None:
         self._pool.shutdown()
-
-
-def _refuse_clusters(launch: Launch, program: Program) -> None:
-    """Raises UserError where blocks of a cluster of several would ask who they are."""
-    if launch.cluster is None or launch.cluster == (1, 1, 1):
-        return
-    if any("cluster" in name for i in program.instructions for name in read(i)):
-        extent = " x ".join(map(str, launch.cluster))
-        raise UserError(
-            f"the simulator runs no clusters of several blocks: {launch.kernel} asks for "
-            f"{extent} and reads its place in the cluster",
-            hint="run this kernel on a GPU (--device cuda)",
-        )
-
-
-def _too_many_blocks(launch: Launch, profile: Profile, resident: int) -> UserError:
-    return UserError(
-        f"cooperative launch too large: all {launch.blocks} blocks of {launch.kernel} must be "
-        f"resident at once, but {profile.title} holds {resident} on each of its "
-        f"{profile.sm_count} SMs, {resident * profile.sm_count} in all",
-        hint="launch fewer blocks, as cudaOccupancyMaxActiveBlocksPerMultiprocessor advises",
-        status=1,
-    )

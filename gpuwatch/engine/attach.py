@@ -10,7 +10,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwatch.device.base import Device, KernelImage, LoadedKernel, Pipeline, RunResult
+from gpuwatch.device.base import (
+    Device,
+    Interrupt,
+    Interruptible,
+    KernelImage,
+    LoadedKernel,
+    Pipeline,
+    RunResult,
+    never,
+)
 from gpuwatch.engine.program import WatchedProgram
 from gpuwatch.engine.rates import Times
 from gpuwatch.engine.readings import main_place
@@ -33,6 +42,10 @@ _PATIENCE_SECONDS = 0.2
 """How long each of these may go on for a kernel of long launches."""
 
 
+class GaveWay(Exception):  # noqa: N818 - nothing is wrong
+    """A launch was ended early, as asked: what needed it is not attached."""
+
+
 @dataclass(slots=True)
 class Runner:
     """A loaded kernel with what ptxas said of it, and the kernel times (seconds) that count."""
@@ -45,17 +58,29 @@ class Runner:
     """Result of the newest launch that was made on its own, not by a pipeline."""
     times: Times = field(default_factory=Times)
 
-    def warm_up(self, modelled: bool) -> None:
-        """On a GPU, launches until clocks and caches are steady; a modelled device needs none."""
+    def launch(self, interrupt: Interrupt = never) -> bool:
+        """One launch; whether it came to its end. `interrupt` may end it early, where the device
+        can do that."""
+        if isinstance(self.loaded, Interruptible):
+            result = self.loaded.run_unless(interrupt)
+        else:
+            result = self.loaded.run()
+        self.last = result or self.last
+        return result is not None
+
+    def warm_up(self, modelled: bool, interrupt: Interrupt = never) -> None:
+        """On a GPU, launches until clocks and caches are steady; a modelled device needs none.
+        Raises GaveWay when a launch was ended early."""
         started = time.monotonic()
         for number in range(1 if modelled else _WARM_UP):
             begun = time.monotonic()
             if number and begun - started > _PATIENCE_SECONDS:
                 break
-            result = self.loaded.run()
+            if not self.launch(interrupt):
+                raise GaveWay
             self.wall_seconds = time.monotonic() - begun
-        self.last = result
-        self.times.add([result.kernel_seconds])
+        assert self.last is not None
+        self.times.add([self.last.kernel_seconds])
 
 
 @dataclass(slots=True)
@@ -94,18 +119,26 @@ def load_plain(watched: WatchedProgram, device: Device, mangled: str) -> PlainKe
 
 
 def load_probed(
-    watched: WatchedProgram, device: Device, plain: PlainKernel, program: Program
+    watched: WatchedProgram,
+    device: Device,
+    plain: PlainKernel,
+    program: Program,
+    interrupt: Interrupt = never,
 ) -> ProbedKernel:
     """Weaves, assembles, loads and runs; compares the outputs with the plain kernel's bit for
-    bit. Raises UserError when the probe cannot attach."""
+    bit. Raises UserError when the probe cannot attach, GaveWay when `interrupt` ended it."""
     launch = plain.launch
     woven = _weave(watched, launch, program)
     layout = _lay_out(watched, device, launch, woven)
     runner = _load(watched, device, woven.text, woven.entry, launch, woven, layout)
     if runner.loaded.resident_blocks < plain.runner.loaded.resident_blocks:
         runner, woven = _with_residents(watched, device, plain, program, runner, woven, layout)
-    with naming(program):
-        runner.warm_up(device.info.modelled)
+    try:
+        with naming(program):
+            runner.warm_up(device.info.modelled, interrupt)
+    except BaseException:
+        runner.loaded.close()
+        raise
     same = _same_results(plain, runner.loaded)
     if not device.info.modelled:
         _time_in_turn(plain.runner, runner)

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from gpuwatch.engine.attach import GaveWay
 from gpuwatch.engine.build import Build
 from gpuwatch.engine.session import Session
 from gpuwatch.engine.watching import Saves
@@ -182,14 +183,29 @@ class Preparer:
         if not self._loads:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         while (job := self._jobs.get()) is not None:
-            build, kernel, probe = job
-            while self._busy():
+            self._do(*job)
+
+    def _do(self, build: Build, kernel: str, probe: str) -> None:
+        """Prepares one preset; begins again as often as something else mattered more."""
+        done: bool | None = False
+        problem = None
+        while done is False and self._wanted == (build, kernel):
+            if self._busy():
                 time.sleep(POLL_SECONDS)
-            if self._wanted != (build, kernel):
                 continue
-            _, problem = guarded(partial(build.prepare, kernel, probe, _say_nothing))
-            if self._wanted == (build, kernel):
-                self.outcomes.put(Prepared(build, kernel, probe, problem))
+            done, problem = guarded(partial(self._prepared, build, kernel, probe))
+        if done is not False and self._wanted == (build, kernel):
+            self.outcomes.put(Prepared(build, kernel, probe, problem))
+
+    def _prepared(self, build: Build, kernel: str, probe: str) -> bool:
+        def gives_way() -> bool:
+            return self._busy() or self._wanted != (build, kernel)
+
+        try:
+            build.prepare(kernel, probe, _say_nothing, gives_way)
+        except GaveWay:
+            return False
+        return True
 
 
 def _say_nothing(_text: str) -> None:

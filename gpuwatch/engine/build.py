@@ -7,7 +7,7 @@ from collections import defaultdict
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from gpuwatch.device.base import Device
+from gpuwatch.device.base import Device, Interrupt, never
 from gpuwatch.engine.attach import (
     PlainKernel,
     ProbedKernel,
@@ -55,16 +55,19 @@ class Build:
         self._device = device
         self._locks: defaultdict[Pair, threading.Lock] = defaultdict(threading.Lock)
 
-    def attach(self, mangled: str, name: str, progress: Progress) -> None:
+    def attach(
+        self, mangled: str, name: str, progress: Progress, interrupt: Interrupt = never
+    ) -> None:
         """Loads and runs the kernel plain and with the probe, if it is not; attaches nothing to
-        a launch that is replaced meanwhile. Raises UserError when the probe cannot attach."""
+        a launch that is replaced meanwhile. Raises UserError when the probe cannot attach, and
+        GaveWay when `interrupt` ended the probed launch."""
         with self._locks[mangled, name]:
             if (mangled, name) in self.probeds:
                 return
             program = load(name)
             plain = self.plain(mangled, progress)
             progress(f"weaving {program.name}")
-            probed = load_probed(self.program, self._device, plain, program)
+            probed = load_probed(self.program, self._device, plain, program, interrupt)
             if self.plains.get(mangled) is not plain:
                 probed.close()
                 return
@@ -81,12 +84,14 @@ class Build:
                 self.plains[mangled] = load_plain(self.program, self._device, mangled)
             return self.plains[mangled]
 
-    def prepare(self, mangled: str, name: str, progress: Progress) -> None:
+    def prepare(
+        self, mangled: str, name: str, progress: Progress, interrupt: Interrupt = never
+    ) -> None:
         """What of attaching can be done beside a launch loop in another thread: all of it on a
         modelled device, and everything but loading on a GPU, whose context belongs to the thread
-        that launches. Raises UserError when the probe cannot attach."""
+        that launches. Raises as `attach` does."""
         if self._device.info.modelled:
-            self.attach(mangled, name, progress)
+            self.attach(mangled, name, progress, interrupt)
         elif (mangled, name) not in self.probeds:
             assemble_probed(self.program, mangled, load(name))
 

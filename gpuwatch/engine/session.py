@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from gpuwatch.device import open_device
-from gpuwatch.device.base import Device, DeviceInfo, Interrupt, Interruptible, Pipeline, never
+from gpuwatch.device.base import Device, DeviceInfo, Interrupt, Pipeline, never
 from gpuwatch.engine.attach import PlainKernel, ProbedKernel, naming
 from gpuwatch.engine.build import Build
 from gpuwatch.engine.frame import Frame, KernelChoice
@@ -208,16 +208,11 @@ class Session:
         return self._current
 
     def _launch_once(self, build: Build, probed: ProbedKernel, interrupt: Interrupt) -> int:
-        runner = probed.runner
         with naming(probed.program):
-            if isinstance(runner.loaded, Interruptible):
-                result = runner.loaded.run_unless(interrupt)
-            else:
-                result = runner.loaded.run()
-        if result is None:
+            ended = probed.runner.launch(interrupt)
+        if not ended:
             return 0
-        runner.last = result
-        build.readers[self._selected].observe(runner.loaded)
+        build.readers[self._selected].observe(probed.runner.loaded)
         return 1
 
     def _launch_many(

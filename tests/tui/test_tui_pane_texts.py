@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from fake_watch import A10, H200, FakeWatch
 from syrupy.assertion import SnapshotAssertion
+from textual.pilot import Pilot
 
 from gpuwatch.analysis.maps import MapFigures, all_figures
 from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.bars import Header
 from gpuwatch.tui.pane import Drawing
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -32,6 +34,21 @@ def _pane_texts(app: GpuwatchApp) -> str:
             lines = (pane.render_line(y).text.rstrip() for y in range(pane.size.height))
             parts.append("\n".join([f"[{name} {pane.size.width}x{pane.size.height}]", *lines]))
     return "\n".join(parts)
+
+
+async def _at_rest(pilot: Pilot[None]) -> str:
+    """The texts once a frame is shown and two looks see the same."""
+    app = pilot.app
+    assert isinstance(app, GpuwatchApp)
+    before = ""
+    for _ in range(100):
+        await pilot.pause(0.2)
+        shown = app.screen.query_one(Header).render_line(2).text.strip()
+        text = _pane_texts(app)
+        if shown and text == before:
+            return text
+        before = text
+    raise AssertionError("the panes do not come to rest")
 
 
 def _watch(device: object, *, untimed: bool) -> FakeWatch:
@@ -58,11 +75,10 @@ def _watch(device: object, *, untimed: bool) -> FakeWatch:
 async def test_panes(snapshot: SnapshotAssertion, scene: str, size: tuple[int, int]) -> None:
     app = GpuwatchApp(_watch(A10, untimed=False), picker=False)
     async with app.run_test(size=size) as pilot:
-        await pilot.pause(0.2)
+        await _at_rest(pilot)
         for key in SCENES[scene]:
             await pilot.press(key)
-        await pilot.pause(0.2)
-        text = _pane_texts(app)
+        text = await _at_rest(pilot)
     assert text == snapshot
 
 
@@ -74,8 +90,7 @@ async def test_other_devices_and_probes(
     watch = _watch(H200, untimed=kind == "untimed")
     app = GpuwatchApp(watch, picker=False, ascii_only=kind == "h200_ascii")
     async with app.run_test(size=size) as pilot:
-        await pilot.pause(0.3)
-        text = _pane_texts(app)
+        text = await _at_rest(pilot)
     if kind == "h200_ascii":
         assert not re.search(r"[^\x00-\x7f]", text)
     assert text == snapshot

@@ -186,9 +186,10 @@ def _of_small(code: Code, value: Value) -> str:
 def _in_leader(code: Code, address: str) -> str:
     """u64: the address, in the lane that leads. To add something to a place that is the same in
     all lanes, ptxas first finds out which of them do; so to others it is made another place."""
-    key = f"leader's {address}"
+    lower = indices.lower_lanes(code)
+    key = f"leader's {address} over {lower}"
     if key not in code.memo:
-        others = code.compute("u64", "cvt.u64.u32", indices.lower_lanes(code))
+        others = code.compute("u64", "cvt.u64.u32", lower)
         code.memo[key] = code.compute("u64", "add.u64", address, others)
     return code.memo[key]
 

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 import pytest
 from test_instrument_runs import KERNELS, SHAPES
-from weaving import run
+from weaving import kernel, run
 
 from gpuwatch.launch.model import Dim3
 from gpuwatch.probe import parse_python, parse_toml
@@ -89,6 +89,23 @@ def leave():
     ends.save(1)
     ends.save(2)
 """
+SOME_AGAIN = """\
+import gpuwatch.language as gl
+from gpuwatch import Map, probe
+
+
+@Map(level="{level}", type="reduce")
+class sums:
+    ones: gl.u64
+    twos: gl.u64
+
+
+@probe(pos="{position}", level="thread", before=True)
+def access():
+    sums.save(1, 2)
+    if gl.laneid() > 3:
+        sums.save(1, 2)
+"""
 PROGRAMS = {
     "python": parse_python(THREADS.format(size=16), "ends.py"),
     "split words": parse_python(THREADS.format(size=20), "ends.py"),
@@ -143,3 +160,12 @@ def test_a_warp_ends_once_however_its_lanes_leave(name: str) -> None:
     probed = run(KERNELS[name], parse_python(TWICE, "ends.py"), (2, 1, 1), (48, 1, 1), n=20)
     assert probed.counts["ends"].tolist() == [2] * probed.warps
     assert probed.maps["ends"].column("number").tolist() == [1, 2] * probed.warps
+
+
+@pytest.mark.parametrize("level", ["site", "kernel", "warp"])
+@pytest.mark.parametrize("position", ["st.global", "kernel"])
+def test_lanes_that_branch_off_save_with_a_leader_of_their_own(position: str, level: str) -> None:
+    program = parse_python(SOME_AGAIN.format(level=level, position=position), "sums.py")
+    probed = run(kernel("\tst.global.u32 [%a1], 1;\n\tret;\n"), program, (1, 1, 1), (32, 1, 1))
+    assert np.array_equal(probed.plain, probed.output)
+    assert probed.maps["sums"].records.tolist() == [(60, 120)]

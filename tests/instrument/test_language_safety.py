@@ -8,6 +8,7 @@ bit, and what maps hold outside their records has to be as it was.
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from weaving import kernel, launch_of, run_plain
@@ -67,7 +68,7 @@ POSITIONS = [
 HELPERS = [
     "gl.clock()", "gl.time()", "gl.smid()", "gl.warpid()", "gl.laneid()", "gl.active", "gl.site",
     "gl.thread", "gl.block", "gl.thread_x", "gl.grid_dim_y", "gl.addr", "gl.bytes", "gl.out",
-    "gl.in1", "gl.in2",
+    "gl.in1", "gl.in2", "gl.leads", "gl.sectors()", "gl.bank_conflicts()",
 ]  # fmt: skip
 TYPES = ["u32", "u64", "s32", "s64", "f32", "pred"]
 LEVELS = ["thread", "warp", "block", "sm", "site", "kernel"]
@@ -309,6 +310,38 @@ def test_python_programs_leave_the_kernel_alone(program: Program) -> None:
 @RUNS
 @given(toml_programs())
 def test_toml_programs_leave_the_kernel_alone(program: Program) -> None:
+    observe(program)
+
+
+SAVES_AGAIN = """\
+import gpuwatch.language as gl
+from gpuwatch import Map, probe
+@Map(level="{level}", type="reduce")
+class m:
+    x: gl.u64
+    y: gl.u64
+@probe(pos="{position}", level="thread", before=True)
+def p():
+    m.save(1, {value})
+    if gl.laneid() > 3:
+        m.save(1, {value})
+"""
+
+
+@pytest.mark.parametrize(
+    ("position", "value"),
+    [
+        ("kernel", "2"),
+        ("st.global", "gl.leads"),
+        ("st.global", "gl.sectors()"),
+        ("st.shared", "gl.bank_conflicts()"),
+    ],
+)
+@pytest.mark.parametrize("level", ["site", "warp", "kernel"])
+def test_saves_inside_and_in_front_of_an_if(level: str, position: str, value: str) -> None:
+    text = SAVES_AGAIN.format(level=level, position=position, value=value)
+    program = parse_python(text, "again.py")
+    verify(program)
     observe(program)
 
 

@@ -63,10 +63,11 @@ class Temporaries:
 
     def declarations(self) -> list[str]:
         """The `.reg` lines of all temporaries."""
+        kept = sorted(self.keeping.items())
         return [
             f"\t.reg .{DECLARED[letter]} \t{self.prefix}{letter}<{count}>;"
             for letter, count in sorted(self.widest.items())
-        ] + [f"\t.reg .{DECLARED[CLASS[type_]]} \t{name};" for name, type_ in self.keeping.items()]
+        ] + [f"\t.reg .{DECLARED[CLASS[type_]]} \t{name};" for name, type_ in kept]
 
 
 class Code:

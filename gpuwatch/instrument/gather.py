@@ -264,7 +264,7 @@ class Gathering:
         if head is None:
             key = None if runs == ONCE else ("runs", runs)
             return _Wanted(number, key, adds, "u32", share)
-        once = runs == self.convergence.runs[head]
+        once = runs == self.convergence.executions(head)
         return _Wanted(number, None if once else ("runs", runs, head), adds, "u32", share, head)
 
     def _plain(self, probe: Probe, map_: Map, index: int) -> Save | None:

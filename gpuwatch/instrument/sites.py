@@ -24,7 +24,6 @@ from gpuwatch.instrument.subject_reader import SubjectReader
 from gpuwatch.probe.language import BLOCKS, BRANCHES, INSTRUCTION_HELPERS
 from gpuwatch.probe.model import Probe, Save
 from gpuwatch.ptx.classes import Mix
-from gpuwatch.ptx.convergence import ENTRY
 from gpuwatch.ptx.model import Instruction
 
 OF_KEPT: dict[str, Callable[[Code], str]] = {
@@ -115,14 +114,15 @@ class Sites:
     def is_head(self, index: int) -> bool:
         """Whether the block of a statement is a head."""
         convergence = self.gathering.convergence if self.gathering else None
-        return convergence is not None and convergence.head(index) == convergence.block_at[index]
+        return convergence is not None and convergence.head(index) == index
 
     def at_head(self, keys: Collection[str]) -> str:
         """Code that finds out what keys of KEPT stand for."""
         self._temporaries.restart()
         code = Code(self._shared.names, self._temporaries, frozenset())
-        for key in keys:
-            OF_KEPT[key](code)
+        for key, find in OF_KEPT.items():
+            if key in keys:
+                find(code)
         self._kept = code.kept
         return fold("\n".join(code.lines), self._shared.known)
 
@@ -167,8 +167,8 @@ class Sites:
             )
         if self.gathering and index >= 0:
             head = self.gathering.head_of_loop(index)
-            new = stencil.kept - self._kept if head is not None else ()
-            self.missed |= {(head or ENTRY, key) for key in new}
+            if head is not None:
+                self.missed |= {(head, key) for key in stencil.kept - self._kept}
         self._kept = stencil.kept
         if stencil.labels and index >= 0:
             self.parted.add(index)

@@ -28,13 +28,10 @@ from gpuwatch.ptx.model import (
     Negated,
     Operand,
     Register,
-    Scope,
     Symbol,
 )
 
 WARP = 32
-_MOST_BLOCKS = 1000
-"""Functions of more are left alone: the time grows with the square."""
 Shape = tuple[int, int, int]
 """Threads of a block in x, y and z."""
 Coefficients = dict[str, int | None]
@@ -56,12 +53,11 @@ _NOT_PLAIN = frozenset({"cc", "sat", "hi"})
 def lane_strides(function: Function, block: Shape | None) -> Coefficients:
     """The coefficient of every register of a kernel launched with blocks of that shape; {} where
     names are shadowed in scopes, and of very large functions."""
-    body = function.body or ()
-    if block is None or any(isinstance(one, Scope) for one in body):
+    code = flow.Code.without_scopes(function)
+    if block is None or code is None:
         return {}
-    code = flow.Code.of(function)
     blocks = flow.basic_blocks(code)
-    if len(blocks) > _MOST_BLOCKS:
+    if len(blocks) > flow.MOST_BLOCKS:
         return {}
     parameters = frozenset(each.name for each in function.parameters)
     return _Solver(code, blocks, _lanes(block), parameters).solve()

@@ -13,18 +13,18 @@ goes into a block comes out of it. Two blocks of which that gives the same are r
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
 from gpuwatch.ptx import flow, isa
-from gpuwatch.ptx.model import Function, Instruction, Scope
+from gpuwatch.ptx.model import Function, Instruction
 
 ENTRY = 0
 ONCE = 1
 """The executions of what every thread runs once."""
-_MOST_BLOCKS = 1000
 _DIGIT = 32
 """Bits for the factor of each branch in a sum of them."""
 _NONE = -1
@@ -58,7 +58,8 @@ class _Edge(NamedTuple):
 
 @dataclass(slots=True)
 class Convergence:
-    """What holds at a kernel's statements, given by their index. Blocks go by number."""
+    """What holds at a kernel's statements, given by their index. Blocks go by number, heads by
+    their first instruction."""
 
     block_at: Mapping[int, int]
     heads: Sequence[int]
@@ -78,7 +79,7 @@ class Convergence:
             last = block
 
     def head(self, index: int) -> int | None:
-        """The head of the block that an instruction is in."""
+        """The head of the block that an instruction is in, by its own first instruction."""
         block = self.block_at.get(index, _NONE)
         return None if block == _NONE or self.heads[block] == _NONE else self.heads[block]
 
@@ -93,18 +94,16 @@ def converge(
 ) -> Convergence | None:
     """`strides` are those of `affine.lane_strides`; at the statements `parted` lanes may part that
     ran together. None where names are shadowed in scopes, and for very large kernels."""
+    code = flow.Code.without_scopes(function)
+    if code is None or not code.instructions:
+        return None
     body = function.body or ()
-    if any(isinstance(one, Scope) for one in body):
-        return None
     indices = [index for index, one in enumerate(body) if type(one) is Instruction]
-    code = flow.Code.of(function)
-    if not indices:
-        return None
-    apart = {number for number, index in enumerate(indices) if index in parted}
+    apart = {bisect_left(indices, index) for index in parted}
     opcodes = {one.tokens[0] for one in code.instructions if _parts(one)}
     cuts = apart | {number + 1 for number in apart if number + 1 < len(indices)}
     blocks = flow.basic_blocks(code, opcodes, cuts)
-    if len(blocks) > _MOST_BLOCKS:
+    if len(blocks) > flow.MOST_BLOCKS:
         return None
     return _Solver(code, blocks, strides, apart, indices).solve()
 
@@ -143,10 +142,13 @@ class _Solver:
             for number in self._reached
             for place in range(self._blocks[number].first, self._blocks[number].end)
         }
-        departures: dict[int, list[Departure]] = {head: [] for head in heads if head != _NONE}
+        firsts = [
+            _NONE if head == _NONE else self._indices[self._blocks[head].first] for head in heads
+        ]
+        departures: dict[int, list[Departure]] = {first: [] for first in firsts if first != _NONE}
         for number in self._reached:
-            if heads[number] != _NONE:
-                departures[heads[number]] += self._departures(number, heads)
+            if firsts[number] != _NONE:
+                departures[firsts[number]] += self._departures(number, heads)
         taken = self._taken()
         runs = [
             sum(taken[place] for place in self._into[number]) + (number == ENTRY)
@@ -157,7 +159,7 @@ class _Solver:
             for place, edge in enumerate(self._edges)
             if edge.target == edge.source + 1 and self._goes_back(edge.source)
         }
-        return Convergence(block_at, heads, runs, departures, stays)
+        return Convergence(block_at, firsts, runs, departures, stays)
 
     def _goes_back(self, number: int) -> bool:
         following = self._blocks[number].successors
@@ -168,16 +170,19 @@ class _Solver:
 
     def _leaving(self, number: int) -> Iterator[_Edge]:
         block, last = self._blocks[number], self._last(number)
-        guard = last.guard if isa.ends_block(last) else None
+        guard = last.guard if isa.ends_block(last) or _parts(last) else None
         alike = guard is None or self._strides.get(guard.register) == 0
         broken = (
             last.tokens[0] in ("brx", "call")
-            or block.first in self._apart
-            or block.end in self._apart
+            or self._is_apart(number)
             or not (alike or len(block.successors) > 1)
         )
         for target in block.successors:
-            yield _Edge(number, target, alike and not broken, not broken, _parts(last))
+            whole = not broken and not self._is_apart(target)
+            yield _Edge(number, target, alike and whole, whole, _parts(last))
+
+    def _is_apart(self, number: int) -> bool:
+        return number < len(self._blocks) and self._blocks[number].first in self._apart
 
     def _heads(self) -> list[int]:
         """From all unknown down to what all ways to a block agree on."""

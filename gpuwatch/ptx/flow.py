@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from gpuwatch.ptx import isa
-from gpuwatch.ptx.model import Directive, Function, Instruction, Label
+from gpuwatch.ptx.model import Directive, Function, Instruction, Label, Scope
+
+MOST_BLOCKS = 1000
+"""Functions of more are left alone where the time grows with the square."""
 
 
 @dataclass(slots=True)
@@ -37,6 +40,12 @@ class Code:
             elif isinstance(statement, Directive) and statement.name == "branchtargets":
                 targets[last] = statement.words
         return Code(instructions, labels, targets)
+
+    @staticmethod
+    def without_scopes(function: Function) -> Code | None:
+        """The body as it stands; None where names may be shadowed in scopes."""
+        shadows = any(isinstance(one, Scope) for one in function.body or ())
+        return None if shadows else Code.of(function)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +118,6 @@ class Liveness:
     def live_in(self, block: int) -> frozenset[str]:
         """Registers live at the start of a block."""
         return self._decode(self._live_in[block])
-
-    def live_out(self, block: int) -> frozenset[str]:
-        """Registers live behind a block's last instruction."""
-        return self._decode(self._out(block))
 
     def _mask(self, names: tuple[str, ...]) -> int:
         mask = 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 
@@ -20,7 +21,9 @@ from gpuwatch.instrument.model import Woven
 from gpuwatch.launch.model import Dim3
 from gpuwatch.probe import load, parse_python
 from gpuwatch.probe.model import Program
-from gpuwatch.ptx import parse
+from gpuwatch.ptx import flow, parse
+from gpuwatch.ptx.convergence import Convergence, converge
+from gpuwatch.ptx.model import Function, Instruction
 
 GRID: Dim3 = (2, 1, 1)
 SUMS = """\
@@ -56,7 +59,35 @@ def parting():
 """
 """A probe in which lanes part."""
 
+WEAVING = importlib.import_module("gpuwatch.instrument.weave")
 Records = dict[str, tuple[list[int], list[tuple[int, ...]]]]
+
+
+def behind(function: Function, parted: Iterable[int]) -> set[int]:
+    """The instructions at these statements, and all that control comes to from there."""
+    indices = [k for k, one in enumerate(function.body or ()) if isinstance(one, Instruction)]
+    steps = flow.basic_blocks(flow.Code.of(function), cut_at=range(len(indices)))
+    found: set[int] = set()
+    waiting = [bisect_left(indices, one) for one in parted]
+    while waiting:
+        number = waiting.pop()
+        if number < len(steps) and number not in found:
+            found.add(number)
+            waiting += steps[number].successors
+    return {indices[number] for number in found}
+
+
+def converged(
+    function: Function, strides: Mapping[str, int | None], parted: Collection[int]
+) -> Convergence | None:
+    """What is known of the lanes: nothing at places that come behind one where they part."""
+    known = converge(function, strides, parted)
+    if known:
+        later = behind(function, parted)
+        assert not any(known.head(index) is not None for index in later)
+        places = {one.statement for each in known.departures.values() for one in each}
+        assert later.isdisjoint(places)
+    return known
 
 
 def counted(
@@ -66,8 +97,9 @@ def counted(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(gather, "MOST_WORDS", words)
         if not counting:
-            weaving = importlib.import_module("gpuwatch.instrument.weave")
-            patched.setattr(weaving, "converge", lambda *_: None)
+            patched.setattr(WEAVING, "converge", lambda *_: None)
+        else:
+            patched.setattr(WEAVING, "converge", converged)
         woven = weave(parse(text), "k", program, (GRID, block))
     layout = lay_out(woven, GRID, block)
     device = open_sim("h200", threads=1)
@@ -94,8 +126,8 @@ class Step:
 
 
 LEAF = st.sampled_from(
-    ["work", "store", "load", "stride", "leave", "break", "vote", "call"]
-).map(Step)  # fmt: skip
+    ["work", "store", "load", "stride", "leave", "break", "vote", "call", "wait", "swap"]
+).map(Step)
 NESTING = st.sampled_from(["alike", "apart", "rounds", "ragged", "stay"])
 
 
@@ -110,6 +142,10 @@ STEPS = st.recursive(
     st.lists(LEAF, min_size=1, max_size=3).map(tuple), _nested, max_leaves=8
 )  # fmt: skip
 """Programs: work, accesses, early exits, breaks, branches and loops that part lanes or do not."""
+SOME = """\
+setp.gt.u32 %t{number}, %i3, {lane}; activemask.b32 %w2; \
+vote.sync.ballot.b32 %w2, %t{number}, %w2; @%t{number}"""
+"""A guard, and in %w2 the mask of the lanes that are here and for which it holds."""
 LINES = {
     "work": "xor.b32 %w1, %w1, {number};",
     "store": "st.global.u32 [%a1], %w1;",
@@ -117,6 +153,8 @@ LINES = {
     "stride": "ld.global.u32 %w2, [%a2];",
     "vote": "activemask.b32 %w2; vote.sync.ballot.b32 %w2, %t0, %w2;",
     "call": "call f;",
+    "wait": f"{SOME} bar.warp.sync %w2;",
+    "swap": f"{SOME} shfl.sync.bfly.b32 %w5, %w1, 0, 31, %w2;",
     "leave": "setp.eq.u32 %t{number}, %i3, {lane}; @%t{number} ret;",
     "break": "setp.eq.u32 %t{number}, %w3, {lane}; @%t{number} bra {out};",
     "alike": "setp.lt.u32 %t{number}, %i11, {same}; @%t{number} bra E{number};",
@@ -193,6 +231,25 @@ def test_counts_are_those_of_every_save(
     _, some, output = counted(text, PROGRAMS[number], block, words, True)
     _, all_, same = counted(text, PROGRAMS[number], block, words, False)
     assert some == all_, text
+    assert output == same
+
+
+WAITING = (
+    Step("wait"), Step("load"),
+    Step("rounds", (Step("store"), Step("swap"), Step("load"))), Step("store"),
+)  # fmt: skip
+TO_PARTED = (
+    Step("rounds", (Step("load"),)),
+    Step("alike", (Step("store"),), (Step("work"), Step("load"))), Step("store"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("steps", [WAITING, TO_PARTED], ids=["some wait", "to where lanes part"])
+@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+def test_counts_where_lanes_may_part(steps: tuple[Step, ...], number: int) -> None:
+    _, some, output = counted(text_of(steps), PROGRAMS[number], (64, 1, 1), 60, True)
+    _, all_, same = counted(text_of(steps), PROGRAMS[number], (64, 1, 1), 60, False)
+    assert some == all_
     assert output == same
 
 

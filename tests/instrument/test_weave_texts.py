@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
+import pytest
+
 from gpuwatch.instrument import weave
-from gpuwatch.probe import parse_python
+from gpuwatch.probe import load, parse_python
 from gpuwatch.ptx import parse
 from gpuwatch.toolchain import assemble, find
 
@@ -195,3 +201,42 @@ def test_what_is_written_for_a_sample_is_initialised_for_the_rest() -> None:
         clock = next(n for n, line in enumerate(lines) if "%gpw_begun, %clock64" in line)
         assert bool(initial) is needed
         assert all(number < clock for number in initial)
+
+
+LOOP = """\
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 n)
+{
+.reg .b64 %d<4>; .reg .b32 %r<9>; .reg .pred %p<3>;
+ld.param.u64 %d1, [out]; ld.param.u32 %r2, [n];
+mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.s64 %d3, %d1, %d2; mov.u32 %r3, 0;
+L: ld.global.u32 %r4, [%d3]; st.global.u32 [%d3], %r4;
+add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, %r2; @%p1 bra L;
+ret;
+}
+"""
+BACK = LOOP.replace("L:", "setp.lt.u32 %p2, %r1, 5; @%p2 bra H; ret;\nL:").replace(
+    "}", "H: mov.u32 %r3, 1; bra.uni L;\n}"
+)
+"""The lanes of the loop part from others behind it in the text."""
+OTHER_PROCESS = """\
+import sys
+from gpuwatch.instrument import weave
+from gpuwatch.probe import load
+from gpuwatch.ptx import parse
+print(weave(parse(sys.stdin.read()), "k", load("gmem_traffic"), ((2, 1, 1), (64, 1, 1))).text)
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("text", [LOOP, BACK], ids=["loop", "back"])
+def test_the_text_is_the_same_in_every_process(text: str, seed: int) -> None:
+    command = [sys.executable, "-c", OTHER_PROCESS]
+    environment = os.environ | {"PYTHONHASHSEED": str(seed)}
+    done = subprocess.run(
+        command, input=text, env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    here = weave(parse(text), "k", load("gmem_traffic"), ((2, 1, 1), (64, 1, 1)))
+    assert done.stdout == f"{here.text}\n"

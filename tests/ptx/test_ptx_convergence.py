@@ -32,6 +32,14 @@ def found(body: str, parted: str = "") -> tuple[Function, Convergence]:
     return function, known
 
 
+ENTRY = next(
+    index
+    for index, one in enumerate(parse(f"{HEAD}ret;\n}}\n").entries()[0].body or ())
+    if isinstance(one, Instruction)
+)
+"""The head of what all lanes of a warp run together from the beginning on."""
+
+
 def at(function: Function, number: str) -> int:
     """The statement that moves a number to %r9."""
     for index, one in enumerate(function.body or ()):
@@ -55,18 +63,18 @@ LOOP = f"L: {move(101)} @%u bra M; {move(102)} M: {move(103)} @%v bra L; {move(1
 
 
 def test_lanes_stay_together_where_all_go_the_same_way() -> None:
-    assert heads(UNIFORM, 101, 102, 103) == [0, 0, 0]
+    assert heads(UNIFORM, 101, 102, 103) == [ENTRY] * 3
 
 
 def test_a_branch_that_parts_lanes_heads_its_one_way_but_not_where_ways_meet() -> None:
     first, side, joined = heads(DIVERGENT, 101, 102, 103)
-    assert first == 0
-    assert side not in (None, 0)
+    assert first == ENTRY
+    assert side not in (None, ENTRY)
     assert joined is None
 
 
 def test_a_loop_keeps_its_head_if_all_its_branches_do() -> None:
-    assert heads(LOOP, 101, 102, 103, 104) == [0, 0, 0, 0]
+    assert heads(LOOP, 101, 102, 103, 104) == [ENTRY] * 4
     function, known = found(LOOP.replace("@%u", "@%q"))
     numbers = [known.head(at(function, f"'{number}'")) for number in (101, 102, 103, 104)]
     assert numbers == [None, None, None, None]
@@ -74,7 +82,7 @@ def test_a_loop_keeps_its_head_if_all_its_branches_do() -> None:
 
 def test_nested_loops() -> None:
     inner = f"L: {move(101)} I: {move(102)} @%u bra I; {move(103)} @%v bra L; {move(104)} ret;"
-    assert heads(inner, 101, 102, 103, 104) == [0, 0, 0, 0]
+    assert heads(inner, 101, 102, 103, 104) == [ENTRY] * 4
     assert heads(inner.replace("@%u", "@%p"), 101, 102, 103) == [None, None, None]
 
 
@@ -85,26 +93,59 @@ def test_lanes_that_leave_a_loop_at_different_rounds() -> None:
 
 def test_a_guarded_exit() -> None:
     uniform, parting = (f"{move(101)} @%{one} ret; {move(102)} ret;" for one in "up")
-    assert heads(uniform, 101, 102) == [0, 0]
+    assert heads(uniform, 101, 102) == [ENTRY, ENTRY]
     first, behind = heads(parting, 101, 102)
-    assert first == 0
-    assert behind not in (None, 0)
+    assert first == ENTRY
+    assert behind not in (None, ENTRY)
 
 
 @pytest.mark.parametrize("meeting", ["bar.sync 0;", "shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;"])
 def test_waiting_for_others_ends_what_is_known_of_some_lanes(meeting: str) -> None:
-    assert heads(f"{move(101)} {meeting} {move(102)} ret;", 101, 102) == [0, 0]
+    assert heads(f"{move(101)} {meeting} {move(102)} ret;", 101, 102) == [ENTRY, ENTRY]
     assert heads(f"@%p ret; {move(101)} {meeting} {move(102)} ret;", 102) == [None]
+
+
+@pytest.mark.parametrize("meeting", ["bar.sync 0;", "shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;"])
+def test_waiting_of_some_lanes_only_parts_them(meeting: str) -> None:
+    text = f"{move(101)} @%p {meeting} {move(102)} ret;"
+    assert heads(text, 101, 102) == [ENTRY, None]
+    assert heads(text.replace("%p", "%u"), 101, 102) == [ENTRY, ENTRY]
 
 
 def test_a_call_and_what_lies_behind_an_indirect_branch() -> None:
     text = f"{move(101)} T: .branchtargets A, B; brx.idx %r2, T; A: {move(102)} B: {move(103)} ret;"
-    assert heads(text, 101, 102, 103) == [0, None, None]
+    assert heads(text, 101, 102, 103) == [ENTRY, None, None]
 
 
 def test_where_woven_code_may_part_lanes() -> None:
     text = f"{move(101)} {move(102)} {move(103)} @%u bra E; {move(104)} E: ret;"
-    assert heads(text, 101, 102, 103, 104, parted="'102'") == [0, None, None, None]
+    assert heads(text, 101, 102, 103, 104, parted="'102'") == [ENTRY, None, None, None]
+
+
+@pytest.mark.parametrize("guard", ["%u", "%p"])
+def test_a_branch_to_where_woven_code_may_part_lanes(guard: str) -> None:
+    text = f"{move(101)} @{guard} bra X; {move(102)} bra.uni Y; X: {move(103)} {move(104)} Y: ret;"
+    function, known = found(text, "'103'")
+    assert known.head(at(function, "'101'")) == ENTRY
+    assert known.head(at(function, "'102'")) is not None
+    assert known.head(at(function, "'103'")) is None
+    assert known.head(at(function, "'104'")) is None
+    places = [one.statement for departures in known.departures.values() for one in departures]
+    assert places
+    assert max(places) < at(function, "'103'")
+
+
+def test_lanes_may_part_at_a_label_that_another_follows() -> None:
+    function = parse(f"{HEAD}{move(101)} A: B: {move(102)} @%u bra A; ret;\n}}\n").entries()[0]
+    known = converge(function, {"%u": 0}, [at(function, "'102'") - 1])
+    assert known
+    assert known.head(at(function, "'101'")) == ENTRY
+    assert known.head(at(function, "'102'")) is None
+
+
+def test_heads_have_the_same_names_wherever_woven_code_parts_lanes() -> None:
+    text = f"@%p bra B; {move(101)} {move(102)} ret; B: {move(103)} {move(104)} ret;"
+    assert heads(text, 103, 104) == heads(text, 103, 104, parted="'102'") != [None, None]
 
 
 def test_an_entry_that_is_gone_back_to_heads_nothing() -> None:
@@ -156,7 +197,7 @@ def test_how_often_a_thread_stays_behind_a_branch_back() -> None:
 )
 def test_where_lanes_leave_the_blocks_of_the_entry(body: str, ways: list[Way]) -> None:
     _, known = found(body)
-    assert [one.way for one in known.departures[0]] == ways
+    assert [one.way for one in known.departures[ENTRY]] == ways
 
 
 def test_departures_of_a_side_way() -> None:

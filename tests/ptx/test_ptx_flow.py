@@ -42,9 +42,8 @@ def test_loop() -> None:
     assert blocks == [Block(0, 2, (1,)), Block(2, 5, (1, 2)), Block(5, 7, (3,))]
     live = liveness(code, blocks)
     assert live.live_in(0) == {"%tid.x", "%rd1"}
-    assert live.live_in(1) == live.live_out(1) | {"%r1"} == {"%r1", "%r2", "%rd1"}
+    assert live.live_in(1) == {"%r1", "%r2", "%rd1"}
     assert live.live_in(2) == {"%r1", "%rd1"}
-    assert live.live_out(2) == frozenset()
 
 
 def test_only_the_registers_of_interest() -> None:
@@ -156,6 +155,3 @@ def test_liveness_is_what_its_definition_says(body: str) -> None:
     live = liveness(code, blocks, set(REGISTERS))
     for number, block in enumerate(blocks):
         assert live.live_in(number) == live_by_definition(code, block.first)
-        after = (live_by_definition(code, blocks[each].first) for each in block.successors
-                 if each < len(blocks))  # fmt: skip
-        assert live.live_out(number) == set().union(*after)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from gpuwatch.ptx import initial
 from gpuwatch.ptx.model import Variable
-from gpuwatch.ptx.types import OPAQUE_TYPES, type_bytes
+from gpuwatch.ptx.types import type_bytes
 
 
 def initial_bytes(variable: Variable) -> bytes:
     """The bytes of a variable's initialiser; zeros where an address stands, behind it, and for
     a handle."""
-    is_handle = variable.type in OPAQUE_TYPES
-    content = b"" if is_handle else initial.initial_bytes(variable, lambda _address: 0)
+    content = initial.initial_bytes(variable, lambda _address: 0)
     return content.ljust(type_bytes(variable.type) * max(1, variable.count), b"\0")

@@ -93,6 +93,10 @@ def test_the_address_of_a_variable_is_a_parameter_or_nothing() -> None:
         (".global .align 8 .u64 a[2] = {generic(b), 7};", "00" * 8 + "07" + "00" * 7),
         (".global .align 4 .u32 a[3] = {(1+2), WARP_SZ, 0100};", "030000002000000040000000"),
         (".global .align 4 .f32 a[2] = {1.5};", "0000c03f00000000"),
+        (
+            ".global .samplerref a = { addr_mode_0 = clamp_to_border, filter_mode = linear };",
+            "00" * 8,
+        ),
         (".global .align 8 .v2 .u32 a[2] = {{1, 2}};", "0100000002000000" + "00" * 8),
     ],
 )

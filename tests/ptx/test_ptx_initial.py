@@ -37,6 +37,13 @@ ADDRESSES = {
     "v = 0xFF00(generic(a)+4)": [Address("a", 4, 0xFF00)],
 }
 
+REFUSED = {
+    ".u8 v = 0(generic(a))": ("0 is no mask", "Invalid mask value"),
+    ".u64 v = 0xFF0(generic(a))": ("0xFF0 is no mask", "Invalid mask value"),
+    ".u32 v[2] = {1, 2, 3}": ("3 values for 2 elements", "Greater number of elements"),
+    ".u32 v[2] = {1, 2, 1 + 2}": ("3 values for 2 elements", "Greater number of elements"),
+}
+
 
 def variable_module(declaration: str) -> Module:
     text = f"{HEAD}.visible .global .align 16 {declaration};\n.visible .entry k() {{ ret; }}\n"
@@ -67,6 +74,26 @@ def test_numbers_are_those_of_ptxas(declaration: str, content: str, tmp_path: Pa
 def test_addresses(declaration: str, values: list[Address]) -> None:
     (variable,) = variable_module(f".u64 {declaration}").variables
     assert initial_values(variable) == values
+
+
+@pytest.mark.parametrize(("declaration", "messages"), REFUSED.items(), ids=REFUSED)
+def test_what_ptxas_refuses(declaration: str, messages: tuple[str, str], tmp_path: Path) -> None:
+    module = variable_module(declaration)
+    ours, theirs = messages
+    with pytest.raises(UserError, match=ours) as caught:
+        initial_values(module.variables[0])
+    assert caught.value.hint
+    text = module.text.replace(HEAD, f"{HEAD}.visible .global .b32 a;\n")
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        assembled(tmp_path, text)
+    assert theirs in refused.value.stderr.decode()
+
+
+@pytest.mark.parametrize("shift", range(0, 64, 8))
+def test_masks_of_each_byte(shift: int, tmp_path: Path) -> None:
+    module = variable_module(f".u8 v = {0xFF << shift:#x}(generic(a))")
+    assert initial_values(module.variables[0]) == [Address("a", 0, 0xFF << shift)]
+    assembled(tmp_path, module.text.replace(HEAD, f"{HEAD}.visible .global .b32 a;\n"))
 
 
 def test_a_masked_address_is_moved_to_its_lowest_bit() -> None:

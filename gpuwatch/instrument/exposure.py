@@ -20,7 +20,7 @@ from gpuwatch.probe.model import (
     Save,
     Unary,
 )
-from gpuwatch.probe.verify_ptx import words
+from gpuwatch.probe.walk import words
 from gpuwatch.ptx import isa
 from gpuwatch.ptx.model import Instruction
 

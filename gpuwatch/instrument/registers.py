@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwatch.ptx.model import RegisterDeclaration, Scope, Statement, families
+from gpuwatch.ptx.model import RegisterDeclaration, Scope, Statement, numbered
 
 
 class Declared:
@@ -35,8 +35,8 @@ class Declared:
         for scope in reversed(self._scopes):
             if name in scope and not scope[name][1]:
                 return scope[name][0]
-            for family, index in families(name):
-                type_, count = scope.get(family, ("", 0))
-                if index < count:
-                    return type_
+            family, index = numbered(name)
+            type_, count = scope.get(family, ("", 0))
+            if index < count:
+                return type_
         return ""

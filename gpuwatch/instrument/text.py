@@ -12,7 +12,7 @@ from gpuwatch.instrument.values import Value, convert
 from gpuwatch.probe.language import SAVE_WORDS
 from gpuwatch.probe.model import Probe, Ptx
 from gpuwatch.probe.verify_ptx import DECLARED
-from gpuwatch.ptx.model import Instruction, families
+from gpuwatch.ptx.model import Instruction, numbered
 from gpuwatch.ptx.types import TYPE_BITS
 
 _WIDENED = {"b16": "cvt.u32.u16", "u16": "cvt.u32.u16", "s16": "cvt.s32.s16", "f64": "mov.b64"}
@@ -97,8 +97,8 @@ def _own(scene: Scene, name: str) -> tuple[str, str] | None:
     own, probe = scene.shared.own, scene.probe.name
     if found := own.get((probe, name)):
         return found.text, found.type
-    for family, index in families(name):
-        found = own.get((probe, family))
-        if found and index < found.count:
-            return f"{found.text}{index}", found.type
+    family, index = numbered(name)
+    found = own.get((probe, family))
+    if found and index < found.count:
+        return f"{found.text}{index}", found.type
     return None

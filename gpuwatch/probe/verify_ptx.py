@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from gpuwatch.errors import Location, UserError
 from gpuwatch.probe.language import SAVE_WORDS, SPECIAL_REGISTER, near
 from gpuwatch.probe.model import Ptx, ScalarType
+from gpuwatch.probe.walk import words
 from gpuwatch.ptx import isa
-from gpuwatch.ptx.model import Instruction, Operand, Register, Symbol, families
+from gpuwatch.ptx.model import Instruction, Operand, Register, Symbol, numbered
 
 COMPUTING = frozenset({
     "mov", "cvt", "add", "sub", "mul", "mad", "mul24", "mad24", "sad", "div", "rem", "abs", "neg",
@@ -79,13 +80,14 @@ class OwnRegisters:
         return name in self._plain or self._is_numbered(name)
 
     def _is_numbered(self, name: str) -> bool:
-        return any(index < self._counted.get(family, 0) for family, index in families(name))
+        family, index = numbered(name)
+        return index < self._counted.get(family, 0)
 
     def advice(self, name: str) -> str:
         """What to do about a register that is none of these."""
-        for family, _ in families(name):
-            if count := self._counted.get(family):
-                return f"{family}<{count}> declares {family}0 to {family}{count - 1}"
+        family, _ = numbered(name)
+        if count := self._counted.get(family):
+            return f"{family}<{count}> declares {family}0 to {family}{count - 1}"
         if name.startswith("%NR"):
             return "raise regs, the number of %NR registers, at the top of the file"
         if name.startswith("%"):
@@ -154,11 +156,6 @@ def used_words(ptx: Ptx) -> Iterator[tuple[str, Location | None]]:
     for instruction, at in _placed(ptx):
         for word in words(instruction.operands):
             yield word, at
-
-
-def words(operands: Iterable[Operand]) -> list[str]:
-    """The helpers that operands name: "addr" for ADDR."""
-    return [SAVE_WORDS[name] for name in _symbols(operands) if name in SAVE_WORDS]
 
 
 def _placed(ptx: Ptx) -> Iterator[tuple[Instruction, Location | None]]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from gpuwatch.probe.language import SAVE_WORDS
 from gpuwatch.probe.model import Action, Binary, Expression, Helper, If, Save, Unary
+from gpuwatch.ptx import isa
+from gpuwatch.ptx.model import Operand, Symbol
 
 
 def flat(actions: Iterable[Action]) -> Iterator[Action]:
@@ -33,3 +36,9 @@ def parts(expression: Expression) -> Iterator[Expression]:
         case Helper(_, arguments):
             for argument in arguments:
                 yield from parts(argument)
+
+
+def words(operands: Iterable[Operand]) -> list[str]:
+    """The helpers that operands of a text name: "addr" for ADDR."""
+    names = [leaf.name for leaf in isa.leaves(operands) if isinstance(leaf, Symbol)]
+    return [SAVE_WORDS[name] for name in names if name in SAVE_WORDS]

@@ -7,7 +7,7 @@ not touched comes out byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -265,14 +265,14 @@ class Module:
         return [f for f in self.functions if f.kind == "entry" and f.has_body]
 
 
-def families(name: str) -> Iterator[tuple[str, int]]:
-    """The ways to read `name` as one of `family<count>`: `x10` is ("x", 10) or ("x1", 0). The
-    longest number comes first; ptxas knows no other."""
-    stem = len(name.rstrip("0123456789"))
-    for start in range(max(stem, 1, len(name) - _MOST_DIGITS), len(name)):
-        family, index = name[:start], name[start:]
-        if index == "0" or index[0] != "0":
-            yield family, int(index)
+def numbered(name: str) -> tuple[str, int]:
+    """`name` as one of `family<count>`, which takes all digits as ptxas does: `x10` is ("x", 10).
+    ("", 0) for a name of another form."""
+    family = name.rstrip("0123456789")
+    index = name[len(family) :]
+    if not family or not index or len(index) > _MOST_DIGITS or (index[0] == "0" and index != "0"):
+        return "", 0
+    return family, int(index)
 
 
 _MOST_DIGITS = 9

@@ -19,7 +19,7 @@ from gpuwatch.ptx.model import (
     Register,
     Symbol,
     Vector,
-    families,
+    numbered,
 )
 
 _NAME = r"[%$A-Za-z_][\w$]*+(?:\.\w++)?+"
@@ -223,7 +223,8 @@ def _declared(name: str, declared: Mapping[str, int]) -> bool:
     known = declared.get(name)
     if known == 0 or known == _VARIABLE:
         return known == 0
-    return any(index < declared.get(family, 0) for family, index in families(name))
+    family, index = numbered(name)
+    return index < declared.get(family, 0)
 
 
 class _Known(dict[str, Operand]):

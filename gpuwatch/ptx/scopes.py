@@ -25,7 +25,7 @@ from gpuwatch.ptx.model import (
     Symbol,
     Variable,
     Vector,
-    families,
+    numbered,
 )
 
 
@@ -65,12 +65,11 @@ class _Names:
         """The unique name of what `name` is in this scope."""
         unique = self.known.get(name)
         if unique is None and self.families:
-            for family, index in families(name):
-                kind, count = self.families.get(family, ("", 0))
-                if index < count:
-                    unique = self.known[name] = name + self.suffix
-                    self.types[name] = kind
-                    break
+            family, index = numbered(name)
+            kind, count = self.families.get(family, ("", 0))
+            if index < count:
+                unique = self.known[name] = name + self.suffix
+                self.types[name] = kind
         return unique
 
 

@@ -118,7 +118,7 @@ def test_fragment_lines_count_from_the_file() -> None:
         ("x<4>", "x4", False),
         ("x<4>", "x03", False),
         ("x<4>", "x", False),
-        ("x1<12>", "x111", True),
+        ("x1<12>", "x111", False),
         ("x<99999999999>", "x7", True),
         ("x7", "x7", True),
     ],

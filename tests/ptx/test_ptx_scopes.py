@@ -8,7 +8,7 @@ import pytest
 
 from gpuwatch.ptx import isa, parse
 from gpuwatch.ptx.flow import Code, basic_blocks
-from gpuwatch.ptx.model import Address, Register, Symbol, families
+from gpuwatch.ptx.model import Address, Register, Symbol, numbered
 from gpuwatch.ptx.scopes import Flat, flatten
 
 HEADER = ".version 8.5\n.target sm_86\n.address_size 64\n"
@@ -128,9 +128,12 @@ def test_a_number_is_as_long_as_can_be() -> None:
     assert flat.registers == {"%r12": "b32"}
 
 
-def test_families() -> None:
-    assert list(families("x110")) == [("x", 110), ("x1", 10), ("x11", 0)]
-    assert list(families("x")) == []
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [("x110", ("x", 110)), ("x0", ("x", 0)), ("x02", ("", 0)), ("x", ("", 0)), ("7", ("", 0))],
+)
+def test_a_number_of_a_family(name: str, read: tuple[str, int]) -> None:
+    assert numbered(name) == read
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)

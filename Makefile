@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo install install-test cuda test lint types layers pytest fuzz test-gpu bench bench-gpu screenshots clean
+.PHONY: demo install install-test cuda test lint types layers pytest corpus fuzz test-gpu bench bench-gpu screenshots clean
 
 demo: install
 	$(BIN)/gpuwatch kernels/gemm.cu
@@ -44,6 +44,9 @@ layers: install-test
 
 pytest: install-test
 	$(BIN)/python -m pytest -n 2 -m "not gpu"
+
+corpus: install-test
+	GPUWATCH_CORPUS=all $(BIN)/python -m pytest -n 2 -m "not gpu" tests/corpus
 
 fuzz: install-test
 	$(BIN)/python -m pytest -n 2 -m "not gpu" --hypothesis-profile=fuzz \

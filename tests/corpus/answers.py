@@ -53,12 +53,10 @@ def answered(program: str, device: str) -> dict[str, Answer]:
     return dict(each_answer(program, device))
 
 
-def each_answer(program: str, device: str, most: int | None = None) -> Iterator[tuple[str, Answer]]:
-    """The kernels of a program with their answers, one by one; `most` of them, evenly spread."""
+def each_answer(program: str, device: str) -> Iterator[tuple[str, Answer]]:
+    """The kernels of a program with their answers, one by one."""
     with corpus.watched(program, device) as (found, target):
-        kernels = list(corpus.kernels(found).items())
-        count = min(most or len(kernels), len(kernels))
-        for name, mangled in (kernels[k * len(kernels) // count] for k in range(count)):
+        for name, mangled in corpus.kernels(found).items():
             try:
                 yield name, _answer(found, target, mangled)
             except UserError as problem:

@@ -1,8 +1,6 @@
 """Kernels of the corpus with a probe: the same outputs, every record, a GPU's own answers; and
-without: the outputs of the reference interpreter.
-
-With a probe four of each program, evenly spread; on the interpreter all but the large ones. All of
-them where GPUWATCH_CORPUS is "all".
+without: the outputs of the reference interpreter, but of large ones only where GPUWATCH_CORPUS is
+"all".
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ import pytest
 from corpus_expected import EXPECTED, LARGE, LARGE_INSTRUCTIONS
 
 ALL = os.environ.get("GPUWATCH_CORPUS") == "all"
-MOST = None if ALL else 4
 
 
 @pytest.mark.parametrize("program", corpus.programs())
@@ -25,14 +22,14 @@ def test_kernels_of(program: str) -> None:
     known = answers.recorded(program)
     problems: list[str] = []
     seen: set[str] = set()
-    for name, found in answers.each_answer(program, corpus.DEVICE, MOST):
+    for name, found in answers.each_answer(program, corpus.DEVICE):
         key = f"{program}/{name}"
         seen.add(key)
         problems += [f"{key}: {line}" for line in _problems(key, found)]
         if name in known:
             problems += answers.differences(name, found, known[name])
     assert not problems, "\n".join(problems)
-    assert not ALL or _of(program, EXPECTED) <= seen
+    assert _of(program, EXPECTED) <= seen
     # In the same test, because compiled kernels are kept for the process that compiled them.
     problems = _against_the_reference(program)
     assert not problems, "\n".join(problems)

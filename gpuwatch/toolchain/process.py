@@ -34,7 +34,8 @@ def run(
     """Runs `command` in a process group of its own, for at most `timeout` seconds.
 
     The whole group is killed at the time limit, when this call is interrupted, and with what the
-    program leaves running when it ends. Raises OSError when the program cannot be started.
+    program leaves running when it ends; as long as that holds the output, this waits for more of
+    it. Raises OSError when the program cannot be started.
     """
     with subprocess.Popen(
         [str(part) for part in command],
@@ -49,9 +50,10 @@ def run(
         try:
             output, _ = child.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
+            timed_out = child.poll() is None
             _kill_group(child)
             output, _ = child.communicate()
-            return Finished(child.returncode, output.decode(errors="replace"), timed_out=True)
+            return Finished(child.returncode, output.decode(errors="replace"), timed_out)
         finally:
             _running.discard(child)
             _kill_group(child)

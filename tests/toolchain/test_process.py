@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 
@@ -14,6 +15,17 @@ def _runs(process: int) -> bool:
     except FileNotFoundError:
         return False
     return status.rpartition(")")[2].split()[0] not in "XZ"
+
+
+def test_a_program_that_ended_in_time_did_not_time_out() -> None:
+    """Though what it leaves running holds its output open."""
+    done = run(["sh", "-c", "sleep 600 & echo hi"], timeout=2)
+    assert (done.status, done.output, done.timed_out) == (0, "hi\n", False)
+
+
+def test_a_program_is_ended_at_its_time_limit() -> None:
+    done = run(["sh", "-c", "echo hi; sleep 600"], timeout=1)
+    assert (done.status, done.output, done.timed_out) == (-signal.SIGKILL, "hi\n", True)
 
 
 def test_what_a_program_leaves_running_is_ended_with_it() -> None:

@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gpuwatch.ptx.model import Instruction, Operand
+from reference_thread import WARP, Operands
 
-WARP = 32
+from gpuwatch.ptx.model import Instruction
 
 
-class Thread(Protocol):
+class Thread(Operands, Protocol):
     index: int
     lane: int
 
     @property
     def exited(self) -> bool: ...
-    def read(self, operand: Operand, kind: str) -> int: ...
-    def write(self, operand: Operand, value: int, kind: str) -> None: ...
 
 
 @dataclass

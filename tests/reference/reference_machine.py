@@ -14,6 +14,7 @@ from reference_printing import formatted
 from reference_program import Code, Program, aligned, laid_out, read_program, size_of
 from reference_schedule import run_blocks
 from reference_steps import step
+from reference_thread import WARP
 from scalar_bits import signed
 from scalar_opcodes import WIDTHS
 
@@ -28,7 +29,6 @@ from gpuwatch.ptx.model import (
     Symbol,
 )
 
-WARP = 32
 GLOBAL_BASE = 0x1000_0000
 WINDOW = 1 << 20  # buffers of `execute` start at multiples of this
 Dim3 = tuple[int, int, int]

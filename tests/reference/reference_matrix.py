@@ -7,9 +7,10 @@ be the same, and elements that a register set holds twice repeat in order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import binary_float as bf
+from reference_memory import Memory
+from reference_thread import Thread
 
 from gpuwatch.ptx.model import Instruction, Operand, Vector
 
@@ -19,17 +20,6 @@ Matrix = dict[tuple[int, int], int]
 """Element patterns by (row, column)."""
 Place = tuple[int, int, int]
 """Lane, register, and which element of the register."""
-
-
-class Memory(Protocol):
-    def read(self, address: int, size: int) -> int: ...
-    def write(self, address: int, size: int, bits: int) -> None: ...
-
-
-class Lane(Protocol):
-    def read(self, operand: Operand, kind: str) -> int: ...
-    def write(self, operand: Operand, value: int, kind: str) -> None: ...
-    def place(self, instruction: Instruction, operand: Operand) -> tuple[Memory, int]: ...
 
 
 def items(operand: Operand) -> tuple[Operand, ...]:
@@ -69,7 +59,7 @@ def _element(registers: Sequence[int], kind: str, register: int, element: int) -
     return registers[register] >> (width * element) & (1 << width) - 1
 
 
-def _registers(lanes: Sequence[Lane], operand: Operand, kind: str) -> list[list[int]]:
+def _registers(lanes: Sequence[Thread], operand: Operand, kind: str) -> list[list[int]]:
     return [[lane.read(item, _held_kind(kind)) for item in items(operand)] for lane in lanes]
 
 
@@ -113,7 +103,7 @@ def _kinds(instruction: Instruction) -> list[str]:
     return [kinds[0], "f16", "f16", kinds[1]] if len(kinds) == 2 else kinds
 
 
-def multiply(instruction: Instruction, lanes: Sequence[Lane]) -> None:
+def multiply(instruction: Instruction, lanes: Sequence[Thread]) -> None:
     """mma and wmma.mma."""
     m, n, depth = shape(instruction)
     kinds = _kinds(instruction)
@@ -138,7 +128,7 @@ def multiply(instruction: Instruction, lanes: Sequence[Lane]) -> None:
 
 
 def _write_pairs(
-    lanes: Sequence[Lane], target: Operand, kind: str, results: dict[Place, int]
+    lanes: Sequence[Thread], target: Operand, kind: str, results: dict[Place, int]
 ) -> None:
     for (lane, register, element), value in results.items():
         if kind != "f16":
@@ -149,7 +139,7 @@ def _write_pairs(
 
 
 def _in_memory(
-    instruction: Instruction, lanes: Sequence[Lane], which: str
+    instruction: Instruction, lanes: Sequence[Thread], which: str
 ) -> tuple[str, Memory, Callable[[int, int], int]]:
     """Element type, memory, and the address of an element by row and column, in bits."""
     tokens, operands = instruction.tokens, instruction.operands
@@ -173,7 +163,7 @@ def _read_bits(memory: Memory, address: int, width: int) -> int:
     return memory.read(address // 8, size // 8) >> (address % 8) & (1 << width) - 1
 
 
-def load(instruction: Instruction, lanes: Sequence[Lane]) -> None:
+def load(instruction: Instruction, lanes: Sequence[Thread]) -> None:
     """wmma.load."""
     which = instruction.tokens[2]
     m, n, k = shape(instruction)
@@ -201,7 +191,7 @@ def load(instruction: Instruction, lanes: Sequence[Lane]) -> None:
             thread.write(item, registers[lane, index % count], _held_kind(kind))
 
 
-def store(instruction: Instruction, lanes: Sequence[Lane]) -> None:
+def store(instruction: Instruction, lanes: Sequence[Thread]) -> None:
     """wmma.store."""
     m, n, _ = shape(instruction)
     kind, memory, address = _in_memory(instruction, lanes, "d")
@@ -213,7 +203,7 @@ def store(instruction: Instruction, lanes: Sequence[Lane]) -> None:
             memory.write(address(row, column) // 8, WIDTHS[kind] // 8, value)
 
 
-def wmma(instruction: Instruction, lanes: Sequence[Lane]) -> None:
+def wmma(instruction: Instruction, lanes: Sequence[Thread]) -> None:
     {"load": load, "store": store, "mma": multiply}[instruction.tokens[1]](instruction, lanes)
 
 
@@ -222,7 +212,7 @@ def _tile_element(tokens: tuple[str, ...], lane: int, half: int) -> tuple[int, i
     return (column, row) if "trans" in tokens else (row, column)
 
 
-def load_tiles(instruction: Instruction, lanes: Sequence[Lane]) -> None:
+def load_tiles(instruction: Instruction, lanes: Sequence[Thread]) -> None:
     """ldmatrix."""
     registers, address = instruction.operands
     rows = [lane.place(instruction, address) for lane in lanes]
@@ -239,7 +229,7 @@ def load_tiles(instruction: Instruction, lanes: Sequence[Lane]) -> None:
             thread.write(register, value, "b32")
 
 
-def store_tiles(instruction: Instruction, lanes: Sequence[Lane]) -> None:
+def store_tiles(instruction: Instruction, lanes: Sequence[Thread]) -> None:
     """stmatrix."""
     address, registers = instruction.operands
     rows = [lane.place(instruction, address) for lane in lanes]
@@ -252,7 +242,7 @@ def store_tiles(instruction: Instruction, lanes: Sequence[Lane]) -> None:
                 memory.write(start + 2 * column, 2, value >> (16 * half) & 0xFFFF)
 
 
-def transpose(instruction: Instruction, lanes: Sequence[Lane]) -> None:
+def transpose(instruction: Instruction, lanes: Sequence[Thread]) -> None:
     """movmatrix."""
     target, source = instruction.operands
     held = [lane.read(source, "b32") for lane in lanes]
@@ -266,7 +256,7 @@ def transpose(instruction: Instruction, lanes: Sequence[Lane]) -> None:
         thread.write(target, matrix[column + 1, row] << 16 | matrix[column, row], "b32")
 
 
-OPCODES: dict[str, Callable[[Instruction, Sequence[Lane]], None]] = {
+OPCODES: dict[str, Callable[[Instruction, Sequence[Thread]], None]] = {
     "mma": multiply,
     "wmma": wmma,
     "ldmatrix": load_tiles,

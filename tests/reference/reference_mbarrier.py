@@ -6,17 +6,9 @@ the phase, the arrivals that it expects and those that are still pending. A stat
 
 from __future__ import annotations
 
-from typing import Protocol
+from reference_thread import Thread
 
-from reference_memory import Memory
-
-from gpuwatch.ptx.model import Instruction, Operand
-
-
-class Thread(Protocol):
-    def read(self, operand: Operand, kind: str) -> int: ...
-    def write(self, operand: Operand, value: int, kind: str) -> None: ...
-    def place(self, instruction: Instruction, operand: Operand) -> tuple[Memory, int]: ...
+from gpuwatch.ptx.model import Instruction
 
 
 def step(thread: Thread, instruction: Instruction) -> None:

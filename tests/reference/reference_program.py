@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from reference_contents import first_bytes
 from scalar_opcodes import WIDTHS
 
 from gpuwatch.ptx import parse
-from gpuwatch.ptx.initial import initial_bytes
 from gpuwatch.ptx.model import (
     Address,
     Directive,
@@ -60,8 +60,8 @@ class Program:
         """The bytes of each global and constant variable before a launch; `symbols` are the
         addresses of variables and functions."""
         return {
-            variable.name: initial_bytes(
-                variable, lambda address: address.value(symbols[address.symbol])
+            variable.name: first_bytes(
+                variable.initial, WIDTHS[variable.type.rpartition(".")[2]] // 8, symbols
             ).ljust(size_of(variable), b"\0")
             for variable in self.variables
             if variable.space in ("global", "const")

@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import reference_barriers
 import reference_matrix
+import reference_thread
 import reference_warp
-from reference_barriers import Barriers, Thread
+from reference_barriers import Barriers
 from reference_program import Program
+from reference_thread import WARP
 
 from gpuwatch.ptx.model import Instruction
 
-WARP = 32
 TURN = 200
 """Instructions of a warp until others have their turn, in a kernel that may wait for others."""
 _POLLING = frozenset({"volatile", "relaxed", "acquire", "mmio", "test_wait", "try_wait",
@@ -27,7 +29,7 @@ Meeting = tuple[Instruction, list[int]]
 """What a lane waits with: the instruction and its operands, the member mask last."""
 
 
-class Lane(Thread, reference_warp.Lane, reference_matrix.Lane, Protocol):
+class Lane(reference_barriers.Thread, reference_warp.Lane, reference_thread.Thread, Protocol):
     """A thread as its warp sees it."""
 
     @property

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Protocol
 
 import reference_mbarrier
+import reference_thread
 from reference_memory import WINDOWS, Memory
 from scalar_opcodes import (
     PACKED,
@@ -25,12 +26,9 @@ from scalar_opcodes import (
 from gpuwatch.ptx.model import Address, Instruction, Operand, Pair, Vector
 
 
-class Thread(Protocol):
+class Thread(reference_thread.Thread, Protocol):
     carry: int
 
-    def read(self, operand: Operand, kind: str) -> int: ...
-    def write(self, operand: Operand, value: int, kind: str) -> None: ...
-    def place(self, instruction: Instruction, operand: Operand) -> tuple[Memory, int]: ...
     def address(self, operand: Address) -> int: ...
     def space(self, name: str) -> Memory: ...
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+import reference_thread
 from reference_matrix import OPCODES as MATRIX_OPCODES
 from scalar_opcodes import Form, compute
 
-from gpuwatch.ptx.model import Instruction, Operand, Pair, Register
+from gpuwatch.ptx.model import Instruction, Pair, Register
 
 ALL = 0xFFFFFFFF
 Operands = dict[int, list[int]]
@@ -19,9 +20,7 @@ Answer = tuple[int, bool]
 Answers = dict[int, Answer]
 
 
-class Lane(Protocol):
-    def read(self, operand: Operand, kind: str) -> int: ...
-    def write(self, operand: Operand, value: int, kind: str) -> None: ...
+class Lane(reference_thread.Operands, Protocol):
     def width(self, register: Register) -> int: ...
 
 

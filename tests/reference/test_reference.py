@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
+from reference_contents import first_bytes
 from reference_machine import execute
 from reference_printing import formatted
 
@@ -27,6 +28,21 @@ def results(body: str, block: int = 32, before: str = "") -> list[int]:
     text = HEAD + before + START + body + END
     (content,) = execute(text, 1, block, [bytes(4 * block)])
     return list(struct.unpack(f"<{block}I", content))
+
+
+def test_first_contents_of_variables() -> None:
+    symbols = {"a": 0x100, "_Zb$": 0x200}
+    assert first_bytes("{1, -2,\n 0x10}", 2, symbols).hex() == "0100feff1000"
+    assert first_bytes("{0f3F800000}", 4, symbols).hex() == "0000803f"
+    assert first_bytes("0d3FF0000000000000", 8, symbols).hex() == "000000000000f03f"
+    addresses = first_bytes("{0, a, generic(_Zb$)+4}", 8, symbols)
+    assert struct.unpack("<3Q", addresses) == (0, 0x100, 0x204)
+
+
+@pytest.mark.parametrize("text", ["1 << 2", "0f3F800000", "0xFF(a)", "{1.5}"])
+def test_other_first_contents_are_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        first_bytes(text, 8, {"a": 0})
 
 
 def test_lanes_wait_for_those_of_their_mask() -> None:

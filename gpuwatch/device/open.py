@@ -18,28 +18,33 @@ def open_device(spec: str, timeout: float = 10.0) -> tuple[Device, str]:
     A launch longer than `timeout` seconds counts as hung. Raises UserError for an unknown form
     and for a GPU that cannot be used.
     """
-    kind, _, which = spec.partition(":")
-    if kind == "auto" and not which:
+    kind, which = _parsed(spec)
+    if kind == "auto":
         return _best(timeout)
     if kind == "sim":
-        return open_sim(which or DEFAULT_PROFILE, timeout=timeout), ""
-    if kind == "cuda" and (which.isdigit() or not which):
-        return open_cuda(int(which or 0), timeout=timeout), ""
-    raise _unknown(spec)
+        return open_sim(which, timeout=timeout), ""
+    return open_cuda(int(which), timeout=timeout), ""
 
 
 def check_device(spec: str) -> None:
     """Raises UserError for what names no device, without opening one: whether a GPU can be used
     is told by opening it."""
-    kind, _, which = spec.partition(":")
+    kind, which = _parsed(spec)
     if kind == "sim":
-        load(which or DEFAULT_PROFILE)
-    elif not (kind == "cuda" and (which.isdigit() or not which)) and spec not in ("auto", "auto:"):
-        raise _unknown(spec)
+        load(which)
 
 
-def _unknown(spec: str) -> UserError:
-    return UserError(f"there is no device {spec!r}", hint=f"the forms are: {FORMS}")
+def _parsed(spec: str) -> tuple[str, str]:
+    """The kind of device, and which: a profile or a GPU's number. Raises UserError."""
+    kind, _, which = spec.partition(":")
+    match kind:
+        case "auto" if not which:
+            return kind, ""
+        case "sim":
+            return kind, which or DEFAULT_PROFILE
+        case "cuda" if which.isdecimal() or not which:
+            return kind, which or "0"
+    raise UserError(f"there is no device {spec!r}", hint=f"the forms are: {FORMS}")
 
 
 def _best(timeout: float) -> tuple[Device, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +49,8 @@ class LaunchForm:
 
     def values(self) -> dict[str, Any]:
         """All of it but `places`, as JSON takes it; the folder from the root."""
-        return {
-            "grid": self.grid,
-            "block": self.block,
-            "shared": self.shared,
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "places"} | {
             "arguments": dict(self.arguments),
-            "cluster": self.cluster,
-            "cooperative": self.cooperative,
             "sizes": dict(self.sizes),
             "folder": str(Path(self.folder).resolve()),
         }

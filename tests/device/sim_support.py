@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuwatch.device.base import KernelImage
 from gpuwatch.device.sim import open_sim
-from gpuwatch.launch.model import Dim3, Launch, Relocation
+from gpuwatch.launch.model import Dim3, Launch, ParameterSlot, Relocation
 from gpuwatch.toolchain import compile_to_ptx, find
 
 
@@ -39,17 +39,23 @@ def launch_of(
     parameters = bytearray()
     relocations: list[Relocation] = []
     buffers: list[NDArray[np.uint8]] = []
+    slots: list[ParameterSlot] = []
     for argument in arguments:
         is_array = isinstance(argument, np.ndarray)
         size = 8 if is_array else argument.nbytes
         parameters += bytes(-len(parameters) % size)
+        slots.append(
+            ParameterSlot(f"parameter {len(slots)}", f".b{8 * size}", len(parameters), size)
+        )
         if isinstance(argument, np.ndarray):
             relocations.append(Relocation(len(parameters), len(buffers), 0))
             buffers.append(np.ascontiguousarray(argument).reshape(-1).view(np.uint8))
             parameters += bytes(8)
         else:
             parameters += argument.tobytes()
-    return Launch(kernel, grid, block, shared, (), bytes(parameters), tuple(relocations), buffers)
+    return Launch(
+        kernel, grid, block, shared, tuple(slots), bytes(parameters), tuple(relocations), buffers
+    )
 
 
 def run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,6 +153,10 @@ def never() -> bool:
     return False
 
 
+class GaveWay(Exception):  # noqa: N818 - nothing is wrong
+    """A launch was ended early, as asked; what it left is of no use."""
+
+
 class LoadedKernel(Protocol):
     """A kernel bound to one launch and to map buffers of its own."""
 
@@ -164,10 +168,12 @@ class LoadedKernel(Protocol):
     def notes(self) -> tuple[str, ...]:
         """What cannot be exact on this device, for the header; empty when all is."""
 
-    def run(self) -> RunResult:
+    def run(self, interrupt: Interrupt = never, /) -> RunResult:
         """Launches once: buffers from the launch's own contents, maps zeroed; waits.
 
-        Raises UserError (status 1) on a fault of the kernel.
+        Raises UserError (status 1) on a fault of the kernel, and GaveWay as soon as `interrupt`,
+        which is asked while the launch runs, says so; a device that cannot end a launch runs it
+        to its end.
         """
 
     def read_map(self, index: int) -> NDArray[np.uint8]:
@@ -181,15 +187,6 @@ class LoadedKernel(Protocol):
         A variable that the kernel never reads may be left out."""
 
     def close(self) -> None: ...
-
-
-@runtime_checkable
-class Interruptible(Protocol):
-    """A loaded kernel whose launches can be ended early."""
-
-    def run_unless(self, interrupt: Interrupt) -> RunResult | None:
-        """As `LoadedKernel.run`, or None as soon as `interrupt`, which is asked while the launch
-        runs, says so; what the launch left is then of no use."""
 
 
 class Device(Protocol):

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from gpuwatch.device.base import (
     Device,
     Interrupt,
-    Interruptible,
     KernelImage,
     LoadedKernel,
     Pipeline,
@@ -42,10 +41,6 @@ _PATIENCE_SECONDS = 0.2
 """How long each of these may go on for a kernel of long launches."""
 
 
-class GaveWay(Exception):  # noqa: N818 - nothing is wrong
-    """A launch was ended early, as asked: what needed it is not attached."""
-
-
 @dataclass(slots=True)
 class Runner:
     """A loaded kernel with what ptxas said of it, and the kernel times (seconds) that count."""
@@ -57,30 +52,27 @@ class Runner:
     last: RunResult | None = None
     """Result of the newest launch that was made on its own, not by a pipeline."""
     times: Times = field(default_factory=Times)
+    whole: bool = False
+    """Whether the newest of these launches came to its end: only then do the maps hold one."""
 
-    def launch(self, interrupt: Interrupt = never) -> bool:
-        """One launch; whether it came to its end. `interrupt` may end it early, where the device
-        can do that."""
-        if isinstance(self.loaded, Interruptible):
-            result = self.loaded.run_unless(interrupt)
-        else:
-            result = self.loaded.run()
-        self.last = result or self.last
-        return result is not None
+    def launch(self, interrupt: Interrupt) -> RunResult:
+        """One launch. Raises as `LoadedKernel.run` does."""
+        self.whole = False
+        self.last = self.loaded.run(interrupt)
+        self.whole = True
+        return self.last
 
     def warm_up(self, modelled: bool, interrupt: Interrupt = never) -> None:
         """On a GPU, launches until clocks and caches are steady; a modelled device needs none.
-        Raises GaveWay when a launch was ended early."""
+        Raises as `launch` does."""
         started = time.monotonic()
         for number in range(1 if modelled else _WARM_UP):
             begun = time.monotonic()
             if number and begun - started > _PATIENCE_SECONDS:
                 break
-            if not self.launch(interrupt):
-                raise GaveWay
+            last = self.launch(interrupt)
             self.wall_seconds = time.monotonic() - begun
-        assert self.last is not None
-        self.times.add([self.last.kernel_seconds])
+        self.times.add([last.kernel_seconds])
 
 
 @dataclass(slots=True)
@@ -113,9 +105,10 @@ def load_plain(watched: WatchedProgram, device: Device, mangled: str) -> PlainKe
     """Loads and runs the kernel as it is. Raises UserError as toolchain and device do."""
     launch = watched.launch(mangled)
     runner = _load(watched, device, watched.module.text, mangled, launch)
-    runner.warm_up(device.info.modelled)
     loaded = runner.loaded
-    return PlainKernel(runner, launch, loaded.read_buffers(), loaded.read_variables())
+    with _closed_on_error(runner):
+        runner.warm_up(device.info.modelled)
+        return PlainKernel(runner, launch, loaded.read_buffers(), loaded.read_variables())
 
 
 def load_probed(
@@ -129,39 +122,48 @@ def load_probed(
     bit. Raises UserError when the probe cannot attach, GaveWay when `interrupt` ended it."""
     launch = plain.launch
     woven = _weave(watched, launch, program)
-    layout = _lay_out(watched, device, launch, woven)
+    layout = _lay_out(watched, device, launch, woven, program, interrupt)
     runner = _load(watched, device, woven.text, woven.entry, launch, woven, layout)
-    if runner.loaded.resident_blocks < plain.runner.loaded.resident_blocks:
-        runner, woven = _with_residents(watched, device, plain, program, runner, woven, layout)
-    try:
-        with naming(program):
-            runner.warm_up(device.info.modelled, interrupt)
-    except BaseException:
+    with _closed_on_error(runner):
+        bounded = _with_residents(watched, plain, program, runner)
+    if bounded is not None:
         runner.loaded.close()
+        woven = bounded
+        runner = _load(watched, device, woven.text, woven.entry, launch, woven, layout)
+    with _closed_on_error(runner), naming(program):
+        runner.warm_up(device.info.modelled, interrupt)
+        same = _same_results(plain, runner.loaded)
+        probed = ProbedKernel(runner, program, woven, layout, same)
+        if not device.info.modelled:
+            _time_in_turn(plain.runner, runner)
+            probed.pipeline = _pipeline(watched, device, plain, probed)
+        return probed
+
+
+@contextmanager
+def _closed_on_error(runner: Runner) -> Iterator[None]:
+    """But not after a fatal error: freeing would wait for ever, or fail again."""
+    try:
+        yield
+    except BaseException as problem:
+        if not (isinstance(problem, UserError) and problem.fatal):
+            runner.loaded.close()
         raise
-    same = _same_results(plain, runner.loaded)
-    if not device.info.modelled:
-        _time_in_turn(plain.runner, runner)
-    probed = ProbedKernel(runner, program, woven, layout, same)
-    if not device.info.modelled:
-        probed.pipeline = _pipeline(watched, device, plain, probed)
-    return probed
 
 
 def _with_residents(
-    watched: WatchedProgram, device: Device, plain: PlainKernel, program: Program,
-    runner: Runner, woven: Woven, layout: MapLayout,
-) -> tuple[Runner, Woven]:  # fmt: skip
-    """The kernel with as many blocks on an SM as the plain one has, if ptxas can do with so few
-    registers without spilling more; else `runner` and `woven` as they are."""
+    watched: WatchedProgram, plain: PlainKernel, program: Program, runner: Runner
+) -> Woven | None:
+    """The kernel with as many blocks on an SM as the plain one has, if `runner` has fewer and
+    ptxas can do with so few registers without spilling more."""
     launch, wanted = plain.launch, plain.runner.loaded.resident_blocks
+    if runner.loaded.resident_blocks >= wanted:
+        return None
     shape = launch.grid, launch.block
     bounded = weave(watched.module, launch.kernel, program, shape, residents=wanted)
     assembled = assemble(watched.toolchain, bounded.text, watched.arch, bounded.entry)
-    if assembled.spill_store_bytes > plain.runner.assembled.spill_store_bytes:
-        return runner, woven
-    runner.loaded.close()
-    return _load(watched, device, bounded.text, bounded.entry, launch, bounded, layout), bounded
+    spills = assembled.spill_store_bytes > plain.runner.assembled.spill_store_bytes
+    return None if spills else bounded
 
 
 def assemble_probed(watched: WatchedProgram, mangled: str, program: Program) -> Woven:
@@ -202,7 +204,10 @@ def _same_results(plain: PlainKernel, probed: LoadedKernel) -> bool:
     )
 
 
-def _lay_out(watched: WatchedProgram, device: Device, launch: Launch, woven: Woven) -> MapLayout:
+def _lay_out(
+    watched: WatchedProgram, device: Device, launch: Launch, woven: Woven, program: Program,
+    interrupt: Interrupt,
+) -> MapLayout:  # fmt: skip
     """The maps; those with a dynamic capacity as large as a first launch, which only counts, says
     that they must be. Raises UserError when they take more than the limit."""
     sm_count, limit = device.info.sm_count, watched.options.map_limit
@@ -211,15 +216,14 @@ def _lay_out(watched: WatchedProgram, device: Device, launch: Launch, woven: Wov
     dynamic = [place for place in layout.places if place.map.dynamic]
     if not dynamic:
         return layout
-    counting = _load(watched, device, woven.text, woven.entry, launch, woven, layout).loaded
-    try:
-        counting.run()
+    counting = _load(watched, device, woven.text, woven.entry, launch, woven, layout)
+    with _closed_on_error(counting), naming(program):
+        counting.loaded.run(interrupt)
         counts = {
-            place.map.name: counting.read_map(place.counts).view(np.uint32).copy()
+            place.map.name: counting.loaded.read_map(place.counts).view(np.uint32).copy()
             for place in dynamic
         }
-    finally:
-        counting.close()
+    counting.loaded.close()
     layout = lay_out(woven, launch.grid, launch.block, sm_count=sm_count, counts=counts)
     check_memory(layout, limit)
     return layout

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
-from gpuwatch.engine.attach import GaveWay
+from gpuwatch.device.base import GaveWay
 from gpuwatch.engine.build import Build
 from gpuwatch.engine.session import Session
 from gpuwatch.engine.watching import Saves
@@ -47,6 +47,10 @@ class Prepared:
     problem: UserError | None
 
 
+_Outcomes: TypeAlias = "queue.SimpleQueue[Prepared]"
+_Job: TypeAlias = tuple[_Outcomes, Build, str, str]
+
+
 def guarded(action: Callable[[], T], where: str = "worker") -> tuple[T | None, UserError | None]:
     """What `action` gives, or what went wrong: a thread has nobody else to tell."""
     try:
@@ -77,6 +81,10 @@ class Recompiler:
         self._progress = progress
         self._missing = False
         self._newest: dict[str, Build] = {}
+        """Of each source that has not been saved since."""
+        self._confirmed: queue.SimpleQueue[tuple[str, Build, bool, UserError | None]]
+        self._confirmed = queue.SimpleQueue()
+        """Whether the launches that a build assumed are others, or why that cannot be known."""
         self.busy = False
         """Whether something is compiled that is waited for."""
         self._ending = threading.Event()
@@ -102,42 +110,49 @@ class Recompiler:
                 if saves.changed() or (self._missing and not self._session.has(source)):
                     self._rebuild(source, saves)
             self._missing = False
+            while not self._confirmed.empty():
+                self._take_confirmed(*self._confirmed.get())
 
-    def _rebuild(self, source: str, saves: Saves) -> None:
-        """A save that comes meanwhile makes the result worthless: it begins again."""
-        while True:
-            self.busy = True
+    def _rebuild(self, source: str, saves: Saves, again: Build | None = None) -> None:
+        """A save that comes meanwhile makes the result worthless: it begins anew."""
+        self._newest.pop(source, None)
+        self.busy = True
+        build, problem = guarded(partial(self._made, source, again))
+        while saves.changed() and not self._ending.is_set():
             build, problem = guarded(partial(self._made, source))
-            if self._ending.is_set():
-                return
-            if saves.changed():
-                continue
-            if build is not None:
-                self._newest[source] = build
-            self._hand_over(source, build, problem)
-            if build is not None and build.program.assumed:
-                confirm = partial(self._confirm, source, build)
-                threading.Thread(target=confirm, name="gpuwatch-confirm", daemon=True).start()
+        if self._ending.is_set():
             return
+        self.busy = False
+        if build is not None:
+            self._newest[source] = build
+        self._hand_over(source, build, problem)
+        if build is not None and build.program.assumed:
+            confirm = partial(self._confirm, source, build)
+            threading.Thread(target=confirm, name="gpuwatch-confirm", daemon=True).start()
 
     def _hand_over(self, source: str, build: Build | None, problem: UserError | None) -> None:
-        self.busy = False
         self._progress("")
         self.outcomes.put(Rebuilt(source, build, problem))
 
     def _confirm(self, source: str, build: Build) -> None:
-        """Checks the launches that a build assumed; makes it again where they are others. A
-        thread of low priority, which the next save does not wait for."""
+        """Checks the launches that a build assumed. A thread of low priority, which the next save
+        does not wait for."""
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         found, problem = guarded(build.program.confirm)
-        superseded = self._newest[source] is not build
-        if self._ending.is_set() or superseded or (found is None and problem is None):
+        self._confirmed.put((source, build, found is not None, problem))
+
+    def _take_confirmed(
+        self, source: str, build: Build, differs: bool, problem: UserError | None
+    ) -> None:
+        """Makes a build again whose launches are others, unless its source was saved since."""
+        if self._newest.get(source) is not build:
             self._progress("")
-            return
-        mended = None
-        if found is not None:
-            mended, problem = guarded(partial(self._made, source, build))
-        self._hand_over(source, mended, problem)
+        elif differs:
+            self._rebuild(source, self._saves[source], build)
+        elif problem is not None:
+            self._hand_over(source, None, problem)
+        else:
+            self._progress("")
 
     def _made(self, source: str, again: Build | None = None) -> Build:
         session = self._session
@@ -157,9 +172,9 @@ class Preparer:
         """`busy` says whether something is compiled that matters more."""
         self._loads = loads
         self._busy = busy
-        self.outcomes: queue.SimpleQueue[Prepared] = queue.SimpleQueue()
-        self._jobs: queue.SimpleQueue[tuple[Build, str, str] | None] = queue.SimpleQueue()
-        self._wanted: tuple[Build, str] | None = None
+        self.outcomes: _Outcomes = queue.SimpleQueue()
+        """Of what is wanted now."""
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="gpuwatch-prepare", daemon=True)
 
     def start(self) -> None:
@@ -167,12 +182,12 @@ class Preparer:
 
     def want(self, build: Build, kernel: str, probes: Sequence[str]) -> None:
         """Prepares these, in this order, in place of what was wanted before."""
-        self._wanted = (build, kernel)
+        self.outcomes = queue.SimpleQueue()
         for probe in probes:
-            self._jobs.put((build, kernel, probe))
+            self._jobs.put((self.outcomes, build, kernel, probe))
 
     def end(self) -> None:
-        self._wanted = None
+        self.outcomes = queue.SimpleQueue()
         self._jobs.put(None)
 
     def join(self) -> None:
@@ -185,21 +200,21 @@ class Preparer:
         while (job := self._jobs.get()) is not None:
             self._do(*job)
 
-    def _do(self, build: Build, kernel: str, probe: str) -> None:
+    def _do(self, outcomes: _Outcomes, build: Build, kernel: str, probe: str) -> None:
         """Prepares one preset; begins again as often as something else mattered more."""
         done: bool | None = False
         problem = None
-        while done is False and self._wanted == (build, kernel):
+        while done is False and self.outcomes is outcomes:
             if self._busy():
                 time.sleep(POLL_SECONDS)
                 continue
-            done, problem = guarded(partial(self._prepared, build, kernel, probe))
-        if done is not False and self._wanted == (build, kernel):
-            self.outcomes.put(Prepared(build, kernel, probe, problem))
+            done, problem = guarded(partial(self._prepared, outcomes, build, kernel, probe))
+        if done is not False:
+            outcomes.put(Prepared(build, kernel, probe, problem))
 
-    def _prepared(self, build: Build, kernel: str, probe: str) -> bool:
+    def _prepared(self, outcomes: _Outcomes, build: Build, kernel: str, probe: str) -> bool:
         def gives_way() -> bool:
-            return self._busy() or self._wanted != (build, kernel)
+            return self._busy() or self.outcomes is not outcomes
 
         try:
             build.prepare(kernel, probe, _say_nothing, gives_way)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from gpuwatch.engine.attach import PlainKernel
 from gpuwatch.engine.background import Prepared, Preparer, Rebuilt, Recompiler, end_together
 from gpuwatch.engine.build import Build
 from gpuwatch.engine.choices import probe_choices
@@ -24,7 +25,7 @@ class Beside:
         self._send = send
         self._map_limit = options.map_limit
         self._presets = [choice.name for choice in probe_choices() if choice.key]
-        self._watched: tuple[Build, str] | None = None
+        self._watched: PlainKernel | None = None
         self._problems: dict[str, str] = {}
         self._logged: set[tuple[int, str, str]] = set()
         self._recompiler = Recompiler(session, options.sources, options.link, self._say)
@@ -56,14 +57,15 @@ class Beside:
         return found
 
     def now_watching(self) -> None:
-        """Prepares the presets for another kernel, the other sources, and logs what assembling
-        the probe said."""
+        """Prepares the presets for another kernel or launch, the other sources, and logs what
+        assembling the probe said."""
         session = self._session
         kernel, probe = session.selected
         self._log_assembly(session.build, kernel, probe)
-        if self._watched == (session.build, kernel):
+        plain = session.build.plains[kernel]
+        if self._watched is plain:
             return
-        self._watched = (session.build, kernel)
+        self._watched = plain
         self._problems = {}
         self._send(Problems(()))
         self._preparer.want(session.build, kernel, [p for p in self._presets if p != probe])
@@ -75,8 +77,6 @@ class Beside:
         try:
             done = self._preparer.outcomes.get_nowait()
         except queue.Empty:
-            return
-        if self._watched != (done.build, done.kernel):
             return
         if done.problem is None:
             self._load(done)

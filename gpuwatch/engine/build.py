@@ -54,6 +54,8 @@ class Build:
         """Pairs that have not been launched since they were attached."""
         self._device = device
         self._locks: defaultdict[Pair, threading.Lock] = defaultdict(threading.Lock)
+        self._changing = threading.RLock()
+        """Held while what is attached changes."""
 
     def attach(
         self, mangled: str, name: str, progress: Progress, interrupt: Interrupt = never
@@ -68,14 +70,17 @@ class Build:
             plain = self.plain(mangled, progress)
             progress(f"weaving {program.name}")
             probed = load_probed(self.program, self._device, plain, program, interrupt)
-            if self.plains.get(mangled) is not plain:
-                probed.close()
-                return
-            self.readers[mangled, name] = MapReader(
+            reader = MapReader(
                 program, probed.layout, probed.woven.sites, plain.launch, self._device.info
             )
-            self.untouched.add((mangled, name))
-            self.probeds[mangled, name] = probed
+            with self._changing:
+                kept = self.plains.get(mangled) is plain
+                if kept:
+                    self.readers[mangled, name] = reader
+                    self.untouched.add((mangled, name))
+                    self.probeds[mangled, name] = probed
+            if not kept:
+                probed.close()
 
     def plain(self, mangled: str, progress: Progress) -> PlainKernel:
         with self._locks[mangled, ""]:
@@ -102,16 +107,19 @@ class Build:
     def relaunch(self, taking: AbstractContextManager[str], name: str, progress: Progress) -> str:
         """Attaches a probe to another launch of a kernel, of the program's `giving` or
         `choosing`, in place of all that was attached to the former one; gives the kernel.
-        Raises UserError when it cannot attach; the former launch then stays as it was."""
-        with taking as mangled:
-            former = self._detach(mangled)
-            try:
+        Raises UserError when it cannot attach; the former launch then stays as it was, unless
+        the error is fatal."""
+        former: tuple[str, _Attached] | None = None
+        try:
+            with taking as mangled:
+                former = mangled, self._detach(mangled)
                 self.attach(mangled, name, progress)
-            except BaseException:
-                self._detach(mangled).close()
-                self._put_back(former)
-                raise
-        former.close()
+        except BaseException as problem:
+            fatal = isinstance(problem, UserError) and problem.fatal
+            if former is not None and not fatal:
+                self._put_back(*former)
+            raise
+        former[1].close()
         return mangled
 
     def alike(self, mangled: str, former: WatchedProgram) -> str | None:
@@ -132,21 +140,26 @@ class Build:
             return self.program.find_kernel("")
 
     def _detach(self, kernel: str) -> _Attached:
-        pairs = [pair for pair in list(self.probeds) if pair[0] == kernel]
-        untouched = self.untouched.intersection(pairs)
-        self.untouched -= untouched
-        return _Attached(
-            {kernel: self.plains.pop(kernel)} if kernel in self.plains else {},
-            {pair: self.probeds.pop(pair) for pair in pairs},
-            {pair: self.readers.pop(pair) for pair in pairs},
-            untouched,
-        )
+        with self._changing:
+            pairs = [pair for pair in self.probeds if pair[0] == kernel]
+            untouched = self.untouched.intersection(pairs)
+            self.untouched -= untouched
+            return _Attached(
+                {kernel: self.plains.pop(kernel)} if kernel in self.plains else {},
+                {pair: self.probeds.pop(pair) for pair in pairs},
+                {pair: self.readers.pop(pair) for pair in pairs},
+                untouched,
+            )
 
-    def _put_back(self, attached: _Attached) -> None:
-        self.plains |= attached.plains
-        self.readers |= attached.readers
-        self.untouched |= attached.untouched
-        self.probeds |= attached.probeds
+    def _put_back(self, kernel: str, attached: _Attached) -> None:
+        """In place of what is attached to the kernel now."""
+        with self._changing:
+            failed = self._detach(kernel)
+            self.plains |= attached.plains
+            self.readers |= attached.readers
+            self.untouched |= attached.untouched
+            self.probeds |= attached.probeds
+        failed.close()
 
     def close(self) -> None:
         """Frees the kernels."""

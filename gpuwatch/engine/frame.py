@@ -173,6 +173,15 @@ class Listing:
     sites: tuple[tuple[int, str], ...]
 
 
+def launch_text(grid: Dim3, block: Dim3, shared_bytes: int = 0) -> str:
+    """<<<32x43, 32x24>>>, with a third size where it is above 1"""
+    sizes = [size if size[2] > 1 else size[:2] for size in (grid, block)]
+    parts = ["x".join(map(str, size)) for size in sizes]
+    if shared_bytes:
+        parts.append(str(shared_bytes))
+    return f"<<<{', '.join(parts)}>>>"
+
+
 class Watch(Protocol):
     """What a screen talks to; implemented by the worker's client and by fakes in tests.
 

@@ -62,16 +62,16 @@ class GivenLaunches:
 
     @contextmanager
     def giving(self, mangled: str, form: LaunchForm) -> Iterator[None]:
-        """Takes a filled form, and remembers it unless the block raises: then the former launch
-        is back. Raises UserError when the form does not fit."""
+        """Takes a filled form, and remembers it unless the block raises; when either fails, the
+        former launch is back. Raises UserError when the form does not fit."""
         former = self._launches.copy()
         self._launches[mangled] = launch_from_form(self._signature(mangled), form)
         try:
             yield
+            remember(self._key(mangled), form)
         except BaseException:
             self._launches = former
             raise
-        remember(self._key(mangled), form)
 
     def _signature(self, mangled: str) -> KernelSignature:
         sources = [self._source, *map(Path, self._options.link)]

@@ -52,7 +52,7 @@ def _write_all(session: Session, writer: TraceWriter, launches: int, told: Told)
     if not mangled:
         raise UserError("no kernel is selected yet", hint="choose one, then record")
     plain, probed = session.build.plains[mangled], session.build.probeds[mangled, name]
-    if not session.launches:
+    if not session.has_frame:
         session.step()
     if probed.pipeline is not None:
         probed.pipeline.settle()

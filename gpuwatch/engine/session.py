@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from gpuwatch.device import open_device
-from gpuwatch.device.base import Device, DeviceInfo, Interrupt, Pipeline, never
+from gpuwatch.device.base import Device, DeviceInfo, GaveWay, Interrupt, Pipeline, never
 from gpuwatch.engine.attach import PlainKernel, ProbedKernel, naming
 from gpuwatch.engine.build import Build
 from gpuwatch.engine.frame import Frame, KernelChoice
@@ -46,6 +46,12 @@ class Session:
     def launches(self) -> int:
         """Launches observed since the last selection or reset."""
         return self._launches
+
+    @property
+    def has_frame(self) -> bool:
+        """Whether a launch was observed since the last selection or reset, and none has given way
+        after it."""
+        return self._launches > 0 and self._probed.runner.whole
 
     @property
     def info(self) -> DeviceInfo:
@@ -117,8 +123,9 @@ class Session:
             try:
                 self.settle()
                 build.attach(wanted, name, self._progress)
-            except UserError:
-                build.close()
+            except UserError as refused:
+                if not refused.fatal:
+                    build.close()
                 raise
             self._use(build, (wanted, name))
         self._builds[source] = build
@@ -157,7 +164,9 @@ class Session:
         again = (build, pair) == (self._current, self._selected)
         self._current, self._selected = build, pair
         self.reset()
-        if not again and (pair in build.untouched or self._probed.pipeline is None):
+        probed = self._probed
+        fresh = pair in build.untouched or (not again and probed.pipeline is None)
+        if fresh and probed.runner.whole:
             self._count_last()
 
     def give(self, kernel: str, form: LaunchForm, probe: str | None = None) -> None:
@@ -192,11 +201,12 @@ class Session:
         begun = time.monotonic()
         build, probed = self._running(), self._probed
         build.untouched.discard(self._selected)
-        if probed.pipeline is None:
-            launches = self._launch_once(build, probed, interrupt)
-        else:
-            launches = self._launch_many(build, probed, probed.pipeline, begun + _STEP_SECONDS)
-        if not launches:
+        try:
+            if probed.pipeline is None:
+                launches = self._launch_once(build, probed, interrupt)
+            else:
+                launches = self._launch_many(build, probed, probed.pipeline, begun + _STEP_SECONDS)
+        except GaveWay:
             return
         self._launches += launches
         now = time.monotonic()
@@ -209,9 +219,7 @@ class Session:
 
     def _launch_once(self, build: Build, probed: ProbedKernel, interrupt: Interrupt) -> int:
         with naming(probed.program):
-            ended = probed.runner.launch(interrupt)
-        if not ended:
-            return 0
+            probed.runner.launch(interrupt)
         build.readers[self._selected].observe(probed.runner.loaded)
         return 1
 
@@ -244,9 +252,12 @@ class Session:
             pipeline.reset()
 
     def frame(self) -> Frame:
-        """Everything a screen shows. Raises RuntimeError before the first step."""
+        """Everything a screen shows. Raises RuntimeError before the first step, and after a
+        launch that gave way: the maps then hold a part of it."""
         mangled, name = self._selected
         build, plain, probed = self._running(), self._plain, self._probed
+        if not probed.runner.whole:
+            raise RuntimeError("the newest launch gave way")
         reading = build.readers[self._selected].reading()
         launch, last = plain.launch, probed.runner.last
         self._serial += 1

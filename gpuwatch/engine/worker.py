@@ -21,6 +21,7 @@ from gpuwatch.engine.listing import listing_of
 from gpuwatch.engine.mailbox import MailboxWriter, redirect_output
 from gpuwatch.engine.messages import (
     Answer,
+    Aside,
     Give,
     Known,
     Record,
@@ -115,7 +116,7 @@ class _Worker:
         session = self._ready()
         begun = time.monotonic()
         session.step(self._is_asked)
-        if session.launches:
+        if session.has_frame:
             self._publish(session)
         if self._beside is not None and self._beside.busy:
             self._make_way(_SHARE_LEFT * (time.monotonic() - begun))
@@ -127,9 +128,9 @@ class _Worker:
             self._beside is not None
             and self._beside.busy
             and time.monotonic() < end
-            and not self._connection.poll(_IDLE_SECONDS)
+            and not self._is_asked()
         ):
-            pass
+            self._connection.poll(_IDLE_SECONDS)
 
     def _publish(self, session: Session) -> None:
         now = time.monotonic()
@@ -172,13 +173,20 @@ class _Worker:
 
     def _record(self, request: Record) -> None:
         """The launches go on whether or not it can be written."""
+
+        def told(count: int) -> None:
+            self._send(Aside(f"recorded {count} of {request.launches} launches"))
+
         try:
-            path = record(self._ready(), Path(request.target), request.launches)
+            told(0)
+            path = record(self._ready(), Path(request.target), request.launches, told)
         except UserError as problem:
             if problem.fatal:
                 self._fail(problem)
             self._send(LogEntry(time.time(), "error", problem.render()))
             return
+        finally:
+            self._send(Aside(""))
         text = f"recorded {request.launches} launches in {path}"
         self._send(LogEntry(time.time(), "worker", text))
 
@@ -244,7 +252,7 @@ class _Worker:
         self._running = True
         self._tell_running()
         session = self._ready()
-        if session.launches:
+        if session.has_frame:
             self._publish(session)
         if self._beside is not None:
             self._beside.now_watching()

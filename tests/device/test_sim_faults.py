@@ -13,6 +13,8 @@ from gpuwatch.device.base import KernelImage
 from gpuwatch.device.sim import open_sim
 from gpuwatch.device.sim.faults import readable
 from gpuwatch.errors import UserError
+from gpuwatch.ptx.model import Function, Module
+from gpuwatch.ptx.source import SourceMap
 
 SOURCE = r"""
 extern "C" {
@@ -130,6 +132,40 @@ def test_unsupported_opcodes_are_listed_before_the_launch() -> None:
     assert "line 10" in error.detail
 
 
+def test_source_lines_are_read_once_for_all_that_is_unsupported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+    build = SourceMap.__init__
+
+    def noted(self: SourceMap, module: Module, function: Function) -> None:
+        read.append(function.name)
+        build(self, module, function)
+
+    monkeypatch.setattr(SourceMap, "__init__", noted)
+    fetch = "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];\n"
+    text = HEAD + (
+        ".visible .entry k(.param .u64 out)\n{\n.reg .b32 %r<4>;\n.reg .f32 %f<5>;\n"
+        ".reg .b64 %rd<4>;\n"
+        + "".join(f".loc 1 {line} 0\n{fetch}" for line in range(1, 4))
+        + 'ret;\n}\n.file 1 "k.cu"\n'
+    )
+    with pytest.raises(UserError) as caught:
+        run(text, "k", (1, 1, 1), (32, 1, 1), [OUT])
+    assert [f"k.cu:{line}" in caught.value.detail for line in range(1, 4)] == [True] * 3
+    assert read == ["k"]
+
+
+def test_a_sampler_that_is_not_used_is_no_obstacle() -> None:
+    text = HEAD + (
+        ".global .samplerref s = { addr_mode_0 = clamp_to_border, filter_mode = linear };\n"
+        ".visible .entry k(.param .u64 out)\n{\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n"
+        "ld.param.u64 %rd1, [out];\nmov.u32 %r1, 7;\nst.global.u32 [%rd1], %r1;\nret;\n}\n"
+    )
+    (out,) = run(text, "k", (1, 1, 1), (1, 1, 1), [OUT]).buffers
+    assert out[0] == 7
+
+
 def test_unknown_kernel(ptx: str) -> None:
     with pytest.raises(UserError, match="no kernel 'absent'"):
         run(ptx, "absent", (1, 1, 1), (32, 1, 1), [])
@@ -175,7 +211,7 @@ def test_variables_start_from_their_initial_values_each_time(
     )
     image = KernelImage("k", text, b"", 16, 0)
     kernel = open_sim("a10").load(image, launch_of("k", (1, 1, 1), (1, 1, 1), [OUT]), [])
-    monkeypatch.delattr("gpuwatch.device.sim.arena.initial_bytes")
+    monkeypatch.delattr("gpuwatch.device.sim.initial.initial_bytes")
     for _ in range(2):
         kernel.run()
         assert kernel.read_buffers()[0].view(np.int32)[0] == 42

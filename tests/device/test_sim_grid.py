@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from sim_support import launch_of, ptx_of
 
-from gpuwatch.device.base import Interruptible, KernelImage, RunResult
+from gpuwatch.device.base import GaveWay, Interrupt, KernelImage, RunResult
 from gpuwatch.device.sim import open_sim
+from gpuwatch.device.sim.kernel import SimKernel
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Launch
 
@@ -72,6 +73,37 @@ __global__ void counts(unsigned *out) {
   for (int k = 0; k < 10000; k++) v = v * 3 + (v >> 7);
   out[threadIdx.x] = v;
 }
+__global__ void one_is_long(volatile unsigned *out) {
+  unsigned v = 7;
+  int rounds = blockIdx.x == 12 ? 10000000 : 10;
+  out[blockIdx.x] = 1;
+#pragma unroll 1
+  for (int k = 0; k < rounds; k++) v = v * 3 + (v >> 7);
+  out[blockIdx.x] = v | 2;
+}
+}
+"""
+LONG_BLOCK = 12
+"""Of `one_is_long`; the first that is run to find what bounds its launch."""
+LEFT_IN_LOCAL = """.version 8.0
+.target sm_86
+.address_size 64
+.visible .entry leaves(.param .u64 out)
+{
+\t.local .align 4 .b8 left[4];
+\t.reg .b32 %r<4>;
+\t.reg .b64 %rd<4>;
+\t.reg .pred %p<2>;
+\tld.param.u64 %rd1, [out];
+\tld.local.u32 %r1, [left];
+\tst.global.u32 [%rd1], %r1;
+\tmov.u32 %r2, 1;
+\tst.local.u32 [left], %r2;
+again:
+\tadd.u32 %r2, %r2, 1;
+\tsetp.lt.u32 %p1, %r2, 20000000;
+\t@%p1 bra again;
+\tret;
 }
 """
 
@@ -235,17 +267,47 @@ def test_many_blocks_that_end_soon_are_stopped_in_time(
     assert f"kernel {kernel}, block (" in caught.value.detail
 
 
+def at_the_third_question() -> Interrupt:
+    questions = iter((False, False, True))
+    return lambda: next(questions)
+
+
+def loaded(ptx: str, kernel: str, blocks: int) -> SimKernel:
+    launch = launch_of(kernel, (blocks, 1, 1), (32, 1, 1), [np.zeros(blocks, np.uint32)])
+    return open_sim("a10", threads=1).load(KernelImage(kernel, ptx, b"", 32, 0), launch, [])
+
+
+def written(kernel: SimKernel) -> list[int]:
+    return kernel.read_buffers()[0].view(np.uint32).tolist()
+
+
 def test_a_launch_ended_early_leaves_nothing_behind(ptx: str) -> None:
-    blocks = 800_000
-    out = np.zeros(blocks * 32 // 8192, np.uint32)
-    launch = launch_of("tiny", (blocks, 1, 1), (32, 1, 1), [out])
-    kernel = open_sim("a10", timeout=60.0).load(KernelImage("tiny", ptx, b"", 32, 0), launch, [])
-    assert isinstance(kernel, Interruptible)
-    assert kernel.run_unless(lambda: True) is None
-    assert kernel.read_buffers()[0].view(np.uint32)[-1] == 0
-    whole = kernel.run()
-    assert np.array_equal(kernel.read_buffers()[0].view(np.uint32), np.arange(out.size) * 8192)
-    assert kernel.run_unless(lambda: False) == whole
+    """Neither the first one, before which single blocks run, nor a later one."""
+    undisturbed = loaded(ptx, "one_is_long", 100)
+    whole, result = undisturbed.run(), written(undisturbed)
+    undisturbed.close()
+    kernel = loaded(ptx, "one_is_long", 100)
+    with pytest.raises(GaveWay):
+        kernel.run(at_the_third_question())
+    assert [k for k, value in enumerate(written(kernel)) if value] == [LONG_BLOCK]
+    for _ in range(2):
+        assert kernel.run() == whole
+        assert written(kernel) == result
+        with pytest.raises(GaveWay):
+            kernel.run(at_the_third_question())
+        assert written(kernel)[LONG_BLOCK - 1] == result[LONG_BLOCK - 1]
+        assert written(kernel)[LONG_BLOCK] == 1
+    kernel.close()
+
+
+def test_local_memory_is_as_at_first_behind_a_launch_ended_early() -> None:
+    kernel = loaded(LEFT_IN_LOCAL, "leaves", 1)
+    kernel.run()
+    assert written(kernel) == [0]
+    with pytest.raises(GaveWay):
+        kernel.run(at_the_third_question())
+    kernel.run()
+    assert written(kernel) == [0]
     kernel.close()
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from gpuwatch.device.base import Interrupt
-from gpuwatch.engine.attach import GaveWay
+from gpuwatch.device.base import GaveWay, Interrupt
 from gpuwatch.engine.background import Preparer
 from gpuwatch.engine.build import Build
 

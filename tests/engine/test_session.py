@@ -69,6 +69,7 @@ def session() -> Iterator[Session]:
 
 def test_every_warp_arrives_and_outputs_are_identical(session: Session) -> None:
     session.select(probe="block_sched")
+    session.reset()
     for _ in range(3):
         session.step()
     frame = session.frame()
@@ -151,30 +152,61 @@ def test_the_json_sums_up_all_launches_where_the_device_does(pipelined: Session)
     assert frame.reduced is not None
     sums = {"launches": 7, "elapsed_sum": 960, "elapsed_min": 5, "elapsed_max": 20}
     assert report.as_json(frame)["all_launches"] == sums
-    untimed = replace(frame.reduced, elapsed_sum=0, elapsed_min=2**64 - 1, elapsed_max=0)
-    assert report.as_json(replace(frame, reduced=untimed))["all_launches"] == {"launches": 7}
+    (block_sched,) = frame.maps
+    untimed = replace(block_sched, columns={})
+    values = report.as_json(replace(frame, maps=(untimed,)))
+    assert values["all_launches"] == {"launches": 7}
     assert "all_launches" not in report.as_json(replace(frame, reduced=None))
 
 
-def test_a_launch_that_gives_way_does_not_count(tmp_path: Path) -> None:
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[Session]:
+    """With two maps, of launches long enough to give way."""
     source = tmp_path / "slow.cu"
     source.write_text(SLOW)
-    session = Session(Options(str(source), device="sim:a10"))
+    session = Session(Options(str(source), device="sim:a10", probe="block_sched,gmem_traffic"))
     session.prepare()
-    before = session.frame()
+    yield session
+    session.close()
+
+
+def _give_way(session: Session) -> None:
+    """A launch that ends in the middle."""
     asked: list[bool] = []
 
     def interrupt() -> bool:
         asked.append(True)
-        return True
+        return len(asked) == 3
 
     session.step(interrupt)
-    assert asked
-    assert session.launches == before.launches
-    assert session.frame().records == before.records
-    session.step()
-    assert session.launches == before.launches + 1
-    session.close()
+    assert len(asked) == 3
+
+
+def test_a_launch_that_gives_way_does_not_count(slow: Session) -> None:
+    before = slow.frame()
+    _give_way(slow)
+    assert (slow.launches, slow.has_frame) == (before.launches, False)
+    with pytest.raises(RuntimeError, match="gave way"):
+        slow.frame()
+    slow.step()
+    assert (slow.launches, slow.has_frame) == (before.launches + 1, True)
+    figures = [[(one.name, one.records) for one in frame.maps] for frame in (before, slow.frame())]
+    assert figures[0] == figures[1]
+
+
+def test_what_a_launch_that_gave_way_left_is_not_shown_when_its_probe_is_back(
+    slow: Session,
+) -> None:
+    both = slow.selected[1]
+    before = slow.frame()
+    _give_way(slow)
+    slow.select(probe="warp_duration")
+    assert slow.has_frame
+    slow.select(probe=both)
+    assert (slow.launches, slow.has_frame) == (0, False)
+    slow.step()
+    after = slow.frame()
+    assert (after.launches, after.records, after.missing) == (1, before.records, 0)
 
 
 def test_lines_of_a_sampled_map_add_up_to_its_total(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwatch.device.base import KernelImage, RunResult
+from gpuwatch.device.base import Interrupt, KernelImage, RunResult, never
 from gpuwatch.device.cuda.memory import LaunchMemory, MapMemory
 from gpuwatch.device.cuda.module import CudaModule, DriverError, PreparedLaunch
 from gpuwatch.device.cuda.variables import VariableMemory
@@ -116,7 +116,7 @@ class CudaKernel:
         """Its launch, to be put into any stream."""
         return self._instance.prepared
 
-    def run(self) -> RunResult:
+    def run(self, _interrupt: Interrupt = never, /) -> RunResult:
         """One launch; seconds are those between two events around it.
 
         Raises UserError (status 1) when the kernel faults or does not end in time.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwatch.analysis.warps import SM_FIELDS
-from gpuwatch.device.base import DeviceInfo, RunResult
+from gpuwatch.device.base import DeviceInfo, Interrupt, RunResult, never
 from gpuwatch.instrument.model import MapLayout
 from gpuwatch.trace.buffers import ResultBuffers, layout_of_result
 from gpuwatch.trace.facts import DeviceFacts, KernelFacts
@@ -53,7 +53,7 @@ class ReplayKernel:
     def notes(self) -> tuple[str, ...]:
         return self.facts.notes
 
-    def run(self) -> RunResult:
+    def run(self, _interrupt: Interrupt = never, /) -> RunResult:
         """The next launch."""
         return self.run_at((self.position + 1) % len(self.numbers))
 

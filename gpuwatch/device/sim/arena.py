@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwatch.device.sim.initial import initial_bytes
 from gpuwatch.device.sim.layout import ARENA_BASE
 from gpuwatch.ptx.model import Module
 from gpuwatch.ptx.types import type_bytes
@@ -120,14 +118,3 @@ class Arena:
         """The last allocation that starts at or before `address`."""
         below = [a for a in self.allocations if a.address <= address]
         return below[-1] if below else None
-
-
-def initial_values(
-    module: Module, places: Mapping[str, Allocation], addresses: Mapping[str, int]
-) -> dict[str, bytes]:
-    """The variables' initial values by name; `addresses` are those of functions and variables."""
-    return {
-        variable.name: initial_bytes(module, variable, addresses)
-        for variable in module.variables
-        if variable.initial and variable.name in places
-    }

@@ -30,7 +30,7 @@ from gpuwatch.device.sim import (
 )
 from gpuwatch.device.sim.driver import driver
 from gpuwatch.device.sim.emitter import Emitter, UnsupportedError, special_registers
-from gpuwatch.device.sim.faults import source_line
+from gpuwatch.device.sim.faults import Origins
 from gpuwatch.device.sim.frame import epilogue, prologue, warp_bytes
 from gpuwatch.device.sim.layout import LaunchField
 from gpuwatch.device.sim.program import Program, location
@@ -149,8 +149,9 @@ def _account(e: Emitter, index: int, count: int) -> None:
 
 def _unsupported(module: Module, problems: list[tuple[Instruction, str]]) -> UserError:
     places: list[Location] = [location(module, instruction) for instruction, _ in problems]
+    origins = Origins(module)
     detail = "\n".join(
-        f"  line {place.line}: {place.text.strip()}  ({reason}{_source(module, instruction)})"
+        f"  line {place.line}: {place.text.strip()}  ({reason}{_source(origins, instruction)})"
         for place, (instruction, reason) in zip(places, problems, strict=True)
     )
     count = len(problems)
@@ -162,5 +163,5 @@ def _unsupported(module: Module, problems: list[tuple[Instruction, str]]) -> Use
     )
 
 
-def _source(module: Module, instruction: Instruction) -> str:
-    return f"; {source_line(module, instruction)}" if instruction.line else ""
+def _source(origins: Origins, instruction: Instruction) -> str:
+    return f"; {origins.source_line(instruction)}" if instruction.line else ""

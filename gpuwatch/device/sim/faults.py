@@ -20,7 +20,7 @@ from gpuwatch.device.sim.program import Program, location
 from gpuwatch.errors import Location, UserError
 from gpuwatch.launch.model import Launch
 from gpuwatch.ptx.model import Immediate, Instruction, Module
-from gpuwatch.ptx.source import own_place, source_chain
+from gpuwatch.ptx.source import Place, SourceMap, own_place, source_chain
 from gpuwatch.ptx.types import TYPE_BITS
 
 _NULL_PAGE = 4096
@@ -111,14 +111,29 @@ def _source(module: Module, instruction: Instruction) -> tuple[Location | None, 
     return Location(str(path), place.line, column, text), inner
 
 
-def source_line(module: Module, instruction: Instruction) -> str:
-    """The file and line of the kernel's source that an instruction is from, or its place in the
-    PTX."""
-    place = own_place(source_chain(module, instruction.start))
-    if place is None:
-        ptx = location(module, instruction)
-        return f"{ptx.file}:{ptx.line}"
-    return f"{place.path or 'the source'}:{place.line}"
+class Origins:
+    """Where the instructions of a module are from; each function's lines are read once."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._maps: dict[int, SourceMap] = {}
+
+    def source_line(self, instruction: Instruction) -> str:
+        """The file and line of the kernel's source that an instruction is from, or its place in
+        the PTX."""
+        place = own_place(self._chain(instruction.start))
+        if place is None:
+            ptx = location(self._module, instruction)
+            return f"{ptx.file}:{ptx.line}"
+        return f"{place.path or 'the source'}:{place.line}"
+
+    def _chain(self, offset: int) -> tuple[Place, ...]:
+        for function in self._module.functions:
+            if function.body_start <= offset < function.body_end:
+                if function.body_start not in self._maps:
+                    self._maps[function.body_start] = SourceMap(self._module, function)
+                return self._maps[function.body_start].at(offset)
+        return ()
 
 
 _Message = tuple[str, str]

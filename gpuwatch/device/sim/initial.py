@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from gpuwatch.errors import Location, UserError
 from gpuwatch.ptx import initial
 from gpuwatch.ptx.model import Module, Variable
+
+
+def first_contents(
+    module: Module, names: Collection[str], addresses: Mapping[str, int]
+) -> dict[str, bytes]:
+    """The initial values of the variables with these names; `addresses` are those of functions
+    and variables."""
+    return {
+        variable.name: initial_bytes(module, variable, addresses)
+        for variable in module.variables
+        if variable.initial and variable.name in names
+    }
 
 
 def initial_bytes(module: Module, variable: Variable, addresses: Mapping[str, int]) -> bytes:

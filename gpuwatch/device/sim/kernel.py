@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwatch import ptx
-from gpuwatch.device.base import Interrupt, KernelImage, RunResult, never
-from gpuwatch.device.sim.arena import Arena, Plan, initial_values, place_variables
+from gpuwatch.device.base import GaveWay, Interrupt, KernelImage, RunResult, never
+from gpuwatch.device.sim.arena import Arena, Plan, place_variables
 from gpuwatch.device.sim.balance import Sample, balance
 from gpuwatch.device.sim.codegen import generate
 from gpuwatch.device.sim.compile import Code
@@ -22,13 +22,14 @@ from gpuwatch.device.sim.costs import Costs, Load, resource_costs
 from gpuwatch.device.sim.exactness import inexact
 from gpuwatch.device.sim.faults import Fault, Scene, describe
 from gpuwatch.device.sim.frame import local_stride, warp_bytes
+from gpuwatch.device.sim.initial import first_contents
 from gpuwatch.device.sim.layout import TAG_COUNT, FaultKind, LaunchField, WarpField, WorkerField
 from gpuwatch.device.sim.linking import build_program, code_addresses
 from gpuwatch.device.sim.occupancy import resident_blocks, resident_warps
 from gpuwatch.device.sim.order import must_run_serially
 from gpuwatch.device.sim.profiles import Profile
 from gpuwatch.device.sim.program import align_up
-from gpuwatch.device.sim.refused_launches import refuse_clusters, too_many_blocks
+from gpuwatch.device.sim.refused_launches import refuse
 from gpuwatch.device.sim.schedule import BlockScheduler, kernel_cycles
 from gpuwatch.device.sim.standing import standing
 from gpuwatch.device.sim.workers import Worker, aligned
@@ -49,26 +50,18 @@ def find_entry(module: Module, name: str) -> Function:
     raise UserError(f"the module has no kernel '{name}'", hint=f"it has: {names}")
 
 
-class _Interrupted(Exception):  # noqa: N818 - nothing is wrong
-    """A launch was ended early, as asked."""
-
-
 def _wait(jobs: Sequence[Future[None]], deadline: float, interrupt: Interrupt) -> bool:
     """Waits until all have ended, it is `deadline`, or `interrupt` says so; whether it does."""
     while (left := deadline - time.monotonic()) > 0:
-        if not wait(jobs, min(left, _LOOK_SECONDS)).not_done:
-            return False
         if interrupt():
             return True
+        if not wait(jobs, min(left, _LOOK_SECONDS)).not_done:
+            return False
     return False
 
 
-def _workers(strides: Sequence[int], slots: int, count: int) -> list[Worker]:
-    return [Worker(strides, slots) for _ in range(count)]
-
-
 class SimKernel:
-    """See `LoadedKernel` and `Interruptible`. `timeout` is in seconds of wall time."""
+    """See `LoadedKernel`. `timeout` is in seconds of wall time."""
 
     def __init__(
         self,
@@ -92,14 +85,11 @@ class SimKernel:
         self._residency = resident_blocks(
             profile, launch.threads_per_block, image.registers, shared
         )
-        resident = profile.sm_count * self._residency.blocks
-        refuse_clusters(launch, self._program)
-        if launch.cooperative and launch.blocks > resident:
-            raise too_many_blocks(launch, profile, self._residency.blocks)
+        refuse(launch, self._program, profile, self._residency)
         self._place_memory(image, map_buffers)
         symbols = code_addresses(self._module)
         symbols |= {name: place.address for name, place in self._variables.items()}
-        self._initial = initial_values(self._module, self._variables, symbols)
+        self._initial = first_contents(self._module, self._variables, symbols)
         self._code = Code(generate(self._module, self._program, symbols))
         self._run = _Run(self._code.address)
         warps = resident_warps(
@@ -113,9 +103,9 @@ class SimKernel:
         suspended = warp_bytes(self._program) * launch.warps_per_block
         self._strides = strides = [align_up(size, 64) for size in (shared, local, suspended)]
         count = 1 if must_run_serially(self._program, image.block_private_prefix) else threads
+        resident = profile.sm_count * self._residency.blocks
         slots = min(launch.blocks, resident) if self._program.polls else 1
-        self._new_workers = partial(_workers, strides, slots, count)
-        self._workers = self._new_workers()
+        self._workers = [Worker(strides, slots) for _ in range(count)]
         self._pool = ThreadPoolExecutor(count)
         self._fill_launch(shared, strides)
 
@@ -220,26 +210,14 @@ class SimKernel:
             if name in self._variables:
                 pointers.write(arena.view(self._variables[name]), addresses)
 
-    def run(self) -> RunResult:
-        return self._launched(never)
-
-    def run_unless(self, interrupt: Interrupt) -> RunResult | None:
-        try:
-            return self._launched(interrupt)
-        except _Interrupted:
-            self._workers = self._new_workers()
-            return None
-
-    def _launched(self, interrupt: Interrupt) -> RunResult:
-        self._balance()
+    def run(self, interrupt: Interrupt = never, /) -> RunResult:
+        self._balance(interrupt)
         self._begin()
         profile = self._profile
         scheduler = BlockScheduler(profile.sm_count, self._residency.blocks, profile.block_overhead)
         deadline = time.monotonic() + self._timeout
         first = 0
         while first < self._launch.blocks:
-            if interrupt():
-                raise _Interrupted
             first += self._run_wave(scheduler, first, deadline, interrupt)
         self._check_overrun()
         end = max(scheduler.last_end, self._atomic_cycles())
@@ -253,23 +231,26 @@ class SimKernel:
         for worker in self._workers:
             worker.reset()
 
-    def _balance(self) -> None:
+    def _balance(self, interrupt: Interrupt) -> None:
         """Before the first launch: what bounds it. Blocks that wait for others cannot run alone,
         and one that faults shall fault in its launch."""
-        done, self._balanced = self._balanced, True
-        if done or self._program.polls or self._launch.cooperative:
+        if self._balanced or self._program.polls or self._launch.cooperative:
             return
         deadline = time.monotonic() + self._timeout
+        sample = partial(self._sample, deadline, interrupt)
         try:
-            costs = balance(self._costs, self._launch.blocks, partial(self._sample, deadline))
+            costs = balance(self._costs, self._launch.blocks, sample)
         except UserError:
             if time.monotonic() >= deadline:
                 raise
             costs = self._costs.highest()
         self._put_costs(costs)
         self._workers[0].clear_local()
+        self._balanced = True
 
-    def _sample(self, deadline: float, costs: Costs, blocks: Sequence[int]) -> list[Sample]:
+    def _sample(
+        self, deadline: float, interrupt: Interrupt, costs: Costs, blocks: Sequence[int]
+    ) -> list[Sample]:
         """Runs single blocks; gives what each of their warps took."""
         self._put_costs(costs)
         self._begin()
@@ -277,7 +258,8 @@ class SimKernel:
         samples, executed = [], 0
         for block in blocks:
             sm = np.array([block % self._profile.sm_count], np.int32)
-            self._run_blocks(block, sm, np.zeros(1, np.int64), [worker], deadline)
+            start = np.zeros(1, np.int64)
+            self._run_blocks(block, sm, start, [worker], deadline, interrupt)
             warps = worker.parts[3][: size * self._launch.warps_per_block].reshape(-1, size)
             cycles = warps[:, WarpField.CYCLES :][:, :8].copy().view(np.int64)[:, 0]
             before, executed = executed, worker.read(np.int64, WorkerField.INSTRUCTIONS)[0]
@@ -318,7 +300,7 @@ class SimKernel:
         starts: NDArray[np.int64],
         workers: Sequence[Worker],
         deadline: float,
-        interrupt: Interrupt = never,
+        interrupt: Interrupt,
     ) -> NDArray[np.int64]:
         """Runs consecutive blocks; gives the cycles that each ran."""
         durations = np.full(starts.size, -1, np.int64)
@@ -334,7 +316,9 @@ class SimKernel:
         for job in jobs:
             job.result()
         if interrupted:
-            raise _Interrupted
+            for worker in workers:
+                worker.clear_local()
+            raise GaveWay
         self._raise_faults()
         if (unfinished := np.flatnonzero(durations < 0)).size:
             block = first + int(unfinished[0])

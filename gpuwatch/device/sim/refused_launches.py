@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from gpuwatch.device.sim.occupancy import Residency
 from gpuwatch.device.sim.profiles import Profile
 from gpuwatch.device.sim.program import Program, read
 from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Launch
 
 
-def refuse_clusters(launch: Launch, program: Program) -> None:
-    """Raises UserError where blocks of a cluster of several would ask who they are."""
+def refuse(launch: Launch, program: Program, profile: Profile, residency: Residency) -> None:
+    """Raises UserError where blocks of a cluster of several would ask who they are, and where
+    not all blocks of a cooperative launch fit on the GPU at once."""
+    _refuse_clusters(launch, program)
+    if launch.cooperative and launch.blocks > profile.sm_count * residency.blocks:
+        raise _too_many_blocks(launch, profile, residency.blocks)
+
+
+def _refuse_clusters(launch: Launch, program: Program) -> None:
     if launch.cluster is None or launch.cluster == (1, 1, 1):
         return
     if any("cluster" in name for i in program.instructions for name in read(i)):
@@ -21,8 +29,7 @@ def refuse_clusters(launch: Launch, program: Program) -> None:
         )
 
 
-def too_many_blocks(launch: Launch, profile: Profile, resident: int) -> UserError:
-    """Of a cooperative launch; `resident` blocks fit on an SM."""
+def _too_many_blocks(launch: Launch, profile: Profile, resident: int) -> UserError:
     return UserError(
         f"cooperative launch too large: all {launch.blocks} blocks of {launch.kernel} must be "
         f"resident at once, but {profile.title} holds {resident} on each of its "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwatch.device.sim.faults import source_line
+from gpuwatch.device.sim.faults import Origins
 from gpuwatch.device.sim.layout import EXITED_PC, MEETING_PC, WAITING_PC, WarpField
 from gpuwatch.device.sim.program import Program
 from gpuwatch.ptx.model import Immediate, Module
@@ -20,6 +20,7 @@ def standing(
 
     `warps` are the suspended warps of the block, `warp_bytes` each.
     """
+    origins = Origins(module)
     places: dict[str, list[str]] = {}
     for warp in range(warps.size // warp_bytes):
         first = warp * warp_bytes + WarpField.COUNTERS
@@ -28,24 +29,24 @@ def standing(
         for counter in dict.fromkeys(int(c) for c in living):
             whole = (counters[counters < EXITED_PC] == counter).all()
             who = str(warp) if whole else f"{warp} ({_threads(counters == counter)})"
-            places.setdefault(_doing(module, program, counter), []).append(who)
+            places.setdefault(_doing(origins, program, counter), []).append(who)
     lines = [f"{_names(who)}: {doing}" for doing, who in places.items()]
     more = len(lines) - _MOST_LINES
     return (*lines[:_MOST_LINES], *([f"and {more} more places"] if more > 0 else []))
 
 
-def _doing(module: Module, program: Program, counter: int) -> str:
+def _doing(origins: Origins, program: Program, counter: int) -> str:
     if counter >= WAITING_PC:
         barrier = program.instructions[program.blocks[counter - WAITING_PC].first - 1]
         number = barrier.operands[0]
         name = f"barrier {number.value}" if isinstance(number, Immediate) else "a barrier"
-        return f"waiting at {name}, {source_line(module, barrier)}"
+        return f"waiting at {name}, {origins.source_line(barrier)}"
     block = program.blocks[counter % MEETING_PC]
     instruction = program.instructions[block.first]
     if counter >= MEETING_PC:
         name = ".".join(instruction.tokens)
-        return f"waiting for lanes of their warp at {name}, {source_line(module, instruction)}"
-    return f"running at {source_line(module, instruction)}"
+        return f"waiting for lanes of their warp at {name}, {origins.source_line(instruction)}"
+    return f"running at {origins.source_line(instruction)}"
 
 
 def _threads(chosen: NDArray[np.bool_]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from gpuwatch.cli.arguments import options_of
-from gpuwatch.engine.frame import KernelChoice, LaunchChoice
+from gpuwatch.engine.frame import KernelChoice, LaunchChoice, launch_text
 from gpuwatch.engine.session import Session
 
 
@@ -56,7 +56,5 @@ def _launched(choice: KernelChoice) -> str:
 
 def shape_text(one: LaunchChoice) -> str:
     """<<<32x43, 32x24>>>  launched 20 times"""
-    grid, block = ("x".join(map(str, shape)) for shape in (one.grid, one.block))
-    shared = f", {one.shared_bytes}" if one.shared_bytes else ""
     times = "once" if one.times == 1 else f"{one.times:,} times"
-    return f"<<<{grid}, {block}{shared}>>>  launched {times}"
+    return f"{launch_text(one.grid, one.block, one.shared_bytes)}  launched {times}"

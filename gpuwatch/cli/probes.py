@@ -13,6 +13,7 @@ from rich.table import Table
 from gpuwatch.cli.arguments import base_parser, dim3
 from gpuwatch.cli.ptx import print_diff
 from gpuwatch.engine.choices import probe_choices
+from gpuwatch.engine.frame import launch_text
 from gpuwatch.errors import UserError
 from gpuwatch.instrument import lay_out, weave
 from gpuwatch.instrument.memory import map_bytes
@@ -131,7 +132,7 @@ def _map_table(
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
 ) -> Table:
-    shape = " x ".join("x".join(map(str, size)) for size in (grid, block))
+    shape = launch_text(grid, block)
     title = f"Maps, for a launch of {shape}: {sum(layout.buffers):,} bytes"
     table = Table(title=title, title_justify="left", box=None)
     for name in ("map", "type", "slots", "record", "fields at byte", "bytes"):

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from gpuwatch.analysis.comparison import Difference, MedianRange
 from gpuwatch.engine.compare import Comparison, Run
+from gpuwatch.engine.frame import launch_text
 
 _HEADS = ("", "before", "after", "change", "verdict")
 _STYLES = {"better": "green", "worse": "red", "same": "dim", "unclear": "dim", "differs": ""}
@@ -107,10 +108,10 @@ def _run_json(run: Run) -> dict[str, Any]:
 
 
 def _described(run: Run) -> str:
-    grid, block = ("x".join(map(str, shape)) for shape in (run.grid, run.block))
+    shape = launch_text(run.grid, run.block)
     kernel = run.kernel.partition("(")[0]
     return (
-        f"{run.label}, {kernel} <<<{grid}, {block}>>>, probe {run.probe}, {run.device.name}, "
+        f"{run.label}, {kernel} {shape}, probe {run.probe}, {run.device.name}, "
         f"{run.launches} launches"
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 from gpuwatch.analysis.access_map import AccessMap, access_map, is_access_map, levels
 from gpuwatch.analysis.colours import GLOW, Rgb, blend
 from gpuwatch.analysis.scale import ticks
-from gpuwatch.engine.frame import Frame
+from gpuwatch.engine.frame import Frame, launch_text
 from gpuwatch.errors import UserError
 
 _GROUND: Rgb = (16, 21, 28)
@@ -127,12 +127,12 @@ class _Layout:
         title = f"Pages by time: {frame.kernel}"
         if len(title) > _MOST_TITLE:
             title = title[: _MOST_TITLE - 3] + "..."
-        grid, block = ("x".join(map(str, shape)) for shape in (frame.grid, frame.block))
+        shape = launch_text(frame.grid, frame.block)
         unsure = " (modelled)" if device.modelled and "modelled" not in device.name else ""
         yield Label(_LEFT, 30, title, _LARGE, _TEXT)
         yield Label(
             _LEFT, 52,
-            f"{device.name}{unsure}, {device.kind}:{device.profile}; <<<{grid}, {block}>>>, "
+            f"{device.name}{unsure}, {device.kind}:{device.profile}; {shape}, "
             f"probe {frame.probe}",
         )  # fmt: skip
         yield Label(_LEFT, 72, "; ".join(self._found.words(modelled=device.modelled)))

@@ -12,11 +12,9 @@ from gpuwatch.analysis.metrics import lines_of, metrics_of
 from gpuwatch.analysis.occupancy import SmColumns
 from gpuwatch.analysis.warps import is_timed
 from gpuwatch.engine import report_maps, summaries
-from gpuwatch.engine.frame import Frame, Reduced
+from gpuwatch.engine.frame import Frame, Reduced, launch_text
 
 _BAR_CELLS = 20
-_NO_ELAPSED = 2**64 - 1
-"""Least elapsed cycles of records that have none."""
 _EDGE_ROWS = 12
 """Rows of the warp table shown from its beginning and from its end."""
 
@@ -73,13 +71,14 @@ def as_json(frame: Frame) -> dict[str, Any]:
     if device.kind == "sim" or frame.thread_instructions is not None:
         result["thread_instructions"] = frame.thread_instructions
     if frame.reduced is not None:
-        result["all_launches"] = _all_launches(frame.reduced)
+        timed = any(is_timed(tuple(one.columns)) for one in frame.maps if one.kind == "array")
+        result["all_launches"] = _all_launches(frame.reduced, timed)
     return result
 
 
-def _all_launches(reduced: Reduced) -> dict[str, int]:
+def _all_launches(reduced: Reduced, timed: bool) -> dict[str, int]:
     names = ["launches"]
-    if reduced.records and reduced.elapsed_min != _NO_ELAPSED:
+    if reduced.records and timed:
         names += ["elapsed_sum", "elapsed_min", "elapsed_max"]
     return {name: getattr(reduced, name) for name in names}
 
@@ -121,8 +120,8 @@ def render(frame: Frame, console: Console) -> None:
 
 def _print_head(frame: Frame, console: Console) -> None:
     modelled = " (modelled)" if frame.device.modelled else ""
-    grid, block = ("x".join(map(str, _trimmed(shape))) for shape in (frame.grid, frame.block))
-    console.print(f"{frame.kernel}  <<<{grid}, {block}>>>", style="bold", highlight=False)
+    shape = launch_text(frame.grid, frame.block)
+    console.print(f"{frame.kernel}  {shape}", style="bold", highlight=False)
     console.print(
         f"probe {frame.probe} on {frame.device.name} ({frame.device.kind}:{frame.device.profile})"
     )
@@ -142,10 +141,6 @@ def _print_head(frame: Frame, console: Console) -> None:
     )
     for note in frame.notes:
         console.print(f"note: {note}")
-
-
-def _trimmed(shape: tuple[int, int, int]) -> tuple[int, ...]:
-    return shape if shape[2] > 1 else shape[:2]
 
 
 def _spread(frame: Frame) -> dict[str, float] | None:

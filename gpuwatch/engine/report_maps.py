@@ -133,7 +133,7 @@ def _site_table(figures: MapFigures) -> Table:
     table = Table(box=None)
     for name in ("line", *figures.columns):
         table.add_column(name, justify="right")
-    table.add_column("instruction")
+    table.add_column("instruction", overflow="fold")
     for row in figures.sites:
         where = f"{row.opcode} in {row.function}" if row.function else row.opcode
         table.add_row(str(row.source_line or "-"), *row_texts(figures, row.values.items()), where)

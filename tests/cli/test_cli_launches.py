@@ -109,7 +109,7 @@ def test_the_launches_of_a_kernel_are_listed_and_can_be_chosen(tmp_path: Path) -
     source.write_text(MANY)
     listed = _run("kernels", source, "-d", "sim:a10")
     assert "launched 3 times in 3 shapes" in listed.stdout
-    assert "--launch 2     <<<8x1x1, 128x1x1>>>  launched once" in listed.stdout
+    assert "--launch 2     <<<8x1, 128x1>>>  launched once" in listed.stdout
     assert _report(source)["blocks"] == 2
     assert _report(source, "--launch", "2")["blocks"] == 8
     missing = _run("report", source, "-d", "sim:a10", "--launch", "3")

@@ -60,7 +60,7 @@ def test_an_svg_is_xml_with_the_same_cells_and_its_words(tmp_path: Path) -> None
     assert boxes[LEFT + ACROSS, TOP + DOWN] == (str(3 * ACROSS), "#" + bytes(colour(72)).hex())
     words = [one.text or "" for one in root.findall(f"{space}text")]
     assert words[0] == "Pages by time: gemm<float>(float const*, int)"
-    assert words[1].startswith("NVIDIA A10 (modelled), sim:a10; <<<32x43x1, 32x24x1>>>")
+    assert words[1].startswith("NVIDIA A10 (modelled), sim:a10; <<<32x43, 32x24>>>")
     assert words[2].startswith("172 us modelled; up to 1,000 accesses of a page in 4.1 us")
     assert {"..030000", "100", "1", "1,000"} <= set(words)
     assert any("us from the launch (modelled)" in word for word in words)

@@ -59,3 +59,10 @@ def test_buckets_of_a_sample_are_marked() -> None:
     console = Console(record=True, width=100, file=io.StringIO())
     report_maps.render(hist_map("load_latency", [0, 4], 32), console)
     assert " ~128 " in console.export_text()
+
+
+def test_a_long_name_is_folded_not_cut() -> None:
+    name = "kernel_of_templates_" * 12
+    console = Console(record=True, width=80, file=io.StringIO())
+    report_maps.render(line_map("line_latency", {41: {"loads": 1}}, opcode=name), console)
+    assert name in "".join(console.export_text().split())

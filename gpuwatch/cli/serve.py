@@ -69,4 +69,4 @@ def _command(given: argparse.Namespace) -> list[str]:
     _add_own(own)
     words = own.parse_known_args(given.words)[1]
     program = ["--", *given.arguments] if given.arguments else []
-    return [sys.executable, "-m", "gpuwatch", *words, *program]
+    return [sys.executable, "-P", "-m", "gpuwatch", *words, *program]

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from gpuwatch.device import check_device
-from gpuwatch.engine.choices import probe_choices
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.session import Session
 from gpuwatch.errors import UserError
+from gpuwatch.probe import load
 
 Told = Callable[[int], None]
 """Hears how many launches are done."""
@@ -28,7 +28,7 @@ def check(options: Options) -> None:
         if not Path(source).exists():
             raise UserError(f"there is no source '{source}'", hint="check the path")
     check_device(options.device)
-    probe_choices(options.probe)
+    load(options.probe)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import signal
@@ -16,7 +17,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from gpuwatch.cli import main
+from gpuwatch.cli import main, serve
 
 DEADLINE_SECONDS = 60.0
 POLL_SECONDS = 0.05
@@ -195,3 +196,9 @@ def test_what_cannot_be_served(
     monkeypatch.delitem(sys.modules, "gpuwatch.tui.browser", raising=False)
     assert main(["serve", "gemm"]) == 2
     assert "pip install 'gpuwatch-live[serve]'" in capsys.readouterr().err
+
+
+def test_sessions_do_not_import_what_lies_in_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "queue.py").write_text("raise SystemExit(4)")
+    command = serve._command(argparse.Namespace(words=["--version"], arguments=[]))
+    assert subprocess.run(command, cwd=tmp_path, stdout=subprocess.DEVNULL).returncode == 0

@@ -1,5 +1,6 @@
 """What every test shares: a cache of the test run's own, and property tests that try the same
-examples each time. `make fuzz` tries others, and more of them."""
+examples each time. `make fuzz` tries others, and more of them where a test does not say how
+many."""
 
 from __future__ import annotations
 

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from worker_support import until
 
 from gpuwatch.engine.client import WorkerClient
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.replay import ReplaySession
 from gpuwatch.probe.catalogue import folder
-
-
-def wait_for(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def said(watch: WorkerClient, words: str) -> bool:
@@ -30,16 +22,16 @@ def test_recording_beside_the_launches(tmp_path: Path, monkeypatch: pytest.Monke
     source = str(folder("kernels") / "gemm.cu")
     options = Options(source=source, device="sim:a10", arguments=("128", "128", "128"))
     with WorkerClient(options) as watch:
-        wait_for(lambda: watch.latest() is not None)
+        until(lambda: watch.latest() is not None)
         target = watch.record(3)
-        wait_for(lambda: said(watch, f"recorded 3 launches in {target}"))
+        until(lambda: said(watch, f"recorded 3 launches in {target}"))
         session = ReplaySession(tmp_path / target)
         session.prepare()
         assert (session.count, session.frame().records) == (3, 576)
         monkeypatch.setattr("gpuwatch.engine.client.default_folder", lambda: Path("/dev/null/x"))
         watch.record(1)
-        wait_for(lambda: said(watch, "cannot write /dev/null/x"))
+        until(lambda: said(watch, "cannot write /dev/null/x"))
         before = watch.latest()
         assert before is not None
-        wait_for(lambda: (now := watch.latest()) is not None and now.launches > before.launches)
+        until(lambda: (now := watch.latest()) is not None and now.launches > before.launches)
         assert watch.status().state == "running"

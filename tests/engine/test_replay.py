@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import struct
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
@@ -15,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trace_support import BLOCK_SCHED, kernel_facts, kernels, launched, write_trace
+from worker_support import until
 
 from gpuwatch.engine.replay import NO_OCCUPANCY, ReplaySession
 from gpuwatch.engine.replay_texts import inserted_lines
@@ -183,21 +182,14 @@ def test_woven_lines_are_those_that_the_original_lacks() -> None:
 # ---- played
 
 
-def wait_for(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def test_it_plays_to_the_end_and_stops(trace: Path) -> None:
     watch = ReplayWatch(trace, callback=None)
     watch.faster(10)
-    wait_for(lambda: watch.status().aside == "stopped at launch 4 of 4")
+    until(lambda: watch.status().aside == "stopped at launch 4 of 4")
     frame = watch.latest()
     assert frame is not None and frame.launches == 4
     watch.play_or_stop()
-    wait_for(lambda: "playing, 32 launches a second" in watch.status().aside)
+    until(lambda: "playing, 32 launches a second" in watch.status().aside)
     watch.close()
 
 
@@ -205,13 +197,13 @@ def test_moving_stops_and_seeks(trace: Path) -> None:
     watch = ReplayWatch(trace, callback=None)
     watch.play_or_stop()
     watch.select(launch=1)
-    wait_for(lambda: watch.status().aside == "stopped at launch 2 of 4")
+    until(lambda: watch.status().aside == "stopped at launch 2 of 4")
     watch.move(1)
-    wait_for(lambda: watch.status().aside == "stopped at launch 3 of 4")
+    until(lambda: watch.status().aside == "stopped at launch 3 of 4")
     frame = watch.latest()
     assert frame is not None and frame.launches == 2, "one further counts on"
     watch.move(-10)
-    wait_for(lambda: watch.status().aside == "stopped at launch 1 of 4")
+    until(lambda: watch.status().aside == "stopped at launch 1 of 4")
     watch.close()
 
 
@@ -222,11 +214,11 @@ def test_a_launch_that_is_damaged_is_told_and_the_others_stay(trace: Path) -> No
     watch.play_or_stop()
     third.write_bytes(whole[:-1])
     watch.select(launch=2)
-    wait_for(lambda: watch.status().state == "failed")
+    until(lambda: watch.status().state == "failed")
     error = watch.status().error
     assert error is not None and "would end at byte" in error.message
     watch.move(-10)
-    wait_for(lambda: watch.status().state == "running")
+    until(lambda: watch.status().state == "running")
     watch.close()
 
 
@@ -235,14 +227,14 @@ def test_a_fault_of_ours_is_told_and_the_thread_goes_on(
 ) -> None:
     watch = ReplayWatch(trace, callback=None)
     watch.play_or_stop()
-    wait_for(lambda: "stopped" in watch.status().aside)
+    until(lambda: "stopped" in watch.status().aside)
     with monkeypatch.context() as patch:
         patch.setattr(ReplaySession, "seek", Mock(side_effect=ZeroDivisionError("nothing")))
         watch.move(-1)
-        wait_for(lambda: watch.status().state == "failed")
+        until(lambda: watch.status().state == "failed")
     assert "internal error in the replay: ZeroDivisionError: nothing" in watch.status().detail
     watch.move(-1)
-    wait_for(lambda: watch.status().state == "running")
+    until(lambda: watch.status().state == "running")
     watch.close()
 
 
@@ -253,9 +245,9 @@ def test_sessions_are_closed_when_they_are_done_with(
     monkeypatch.setattr(ReplaySession, "close", lambda self: closed(self))
     watch = ReplayWatch(trace, callback=None)
     watch.restart()
-    wait_for(lambda: closed.call_count == 1)
+    until(lambda: closed.call_count == 1)
     watch.close()
-    wait_for(lambda: closed.call_count == 2)
+    until(lambda: closed.call_count == 2)
     first, second = (call.args[0] for call in closed.call_args_list)
     assert first is not second
 
@@ -264,7 +256,7 @@ def test_the_callback_s_words_are_in_the_log(trace: Path, tmp_path: Path) -> Non
     callback = tmp_path / "callback.py"
     callback.write_text("print('forty-two'); raise SystemExit(4)")
     watch = ReplayWatch(trace, callback=str(callback))
-    wait_for(lambda: any("failed" in entry.text for entry in watch.log()))
+    until(lambda: any("failed" in entry.text for entry in watch.log()))
     said = [entry.text for entry in watch.log()]
     assert "recording ends, 4 launches" in said[0] and "ptxas info" in said[1]
     assert said[2:] == [
@@ -282,7 +274,7 @@ async def test_keys_of_the_replay_screen(trace: Path) -> None:
         await pilot.pause(0.2)
         assert watch.status().aside.startswith("stopped at launch")
         await pilot.press("greater_than_sign")
-        wait_for(lambda: watch.status().aside == "stopped at launch 4 of 4")
+        until(lambda: watch.status().aside == "stopped at launch 4 of 4")
         await pilot.pause(0.2)
         headline = app.screen.query_one(Header).render_line(0).text
         assert "launch 4 of 4" in headline and "/s" not in headline

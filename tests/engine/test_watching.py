@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from worker_support import until
 
 from gpuwatch.engine.client import WorkerClient
 from gpuwatch.engine.frame import Frame
@@ -15,19 +15,11 @@ from gpuwatch.engine.options import Options
 from gpuwatch.engine.watching import Saves, local_files
 from gpuwatch.probe.catalogue import folder
 
-PATIENCE_SECONDS = 120.0
 SIZES = ("128", "128", "128")
 
 
-def _until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not happened():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.01)
-
-
 def _frame(watch: WorkerClient) -> Frame:
-    _until(lambda: watch.latest() is not None or watch.status().state == "failed")
+    until(lambda: watch.latest() is not None or watch.status().state == "failed")
     frame = watch.latest()
     assert frame is not None, watch.status().error
     return frame
@@ -82,7 +74,7 @@ def test_a_saved_source_takes_over(watch: WorkerClient, source: Path) -> None:
     before = _frame(watch)
     text = source.read_text()
     _write(source, text.replace("float sum = 0.0f;", "float sum = 1.0f;"))
-    _until(lambda: (frame := watch.latest()) is not None and frame.build != before.build)
+    until(lambda: (frame := watch.latest()) is not None and frame.build != before.build)
     after = _frame(watch)
     assert (after.mangled, after.probe) == (before.mangled, before.probe)
     assert watch.status().state == "running"
@@ -97,15 +89,15 @@ def test_an_error_is_told_while_the_former_kernel_runs_on(
     before = _frame(watch)
     text = source.read_text()
     _write(source, text.replace("__global__", "__global__ nonsense", 1))
-    _until(lambda: watch.status().error is not None)
+    until(lambda: watch.status().error is not None)
     assert watch.status().state == "running"
     error = watch.status().error
     assert error is not None and error.at is not None
     launches = _frame(watch).launches
-    _until(lambda: _frame(watch).launches > launches)
+    until(lambda: _frame(watch).launches > launches)
     assert _frame(watch).build == before.build
     _write(source, text + "\n")
-    _until(lambda: _frame(watch).build != before.build)
+    until(lambda: _frame(watch).build != before.build)
     assert watch.status().error is None
 
 
@@ -113,9 +105,9 @@ def test_a_source_that_did_not_compile_at_first_is_mended(source: Path) -> None:
     text = source.read_text()
     source.write_text(text.replace("__global__", "__global__ nonsense", 1))
     with WorkerClient(Options(str(source), device="sim:a10", arguments=SIZES)) as watch:
-        _until(lambda: watch.status().state == "failed")
+        until(lambda: watch.status().state == "failed")
         _write(source, text)
-        _until(lambda: watch.latest() is not None)
+        until(lambda: watch.latest() is not None)
         assert watch.status().state == "running"
 
 
@@ -158,7 +150,7 @@ int main()
         assert before.grid == (4, 1, 1)
         number.write_text("8")
         _write(source, source.read_text().replace("1.0f", "2.0f"))
-        _until(lambda: (frame := watch.latest()) is not None and frame.grid == (8, 1, 1))
+        until(lambda: (frame := watch.latest()) is not None and frame.grid == (8, 1, 1))
         after = _frame(watch)
         assert after.build == before.build + 1
         assert watch.status().error is None

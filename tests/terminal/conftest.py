@@ -13,7 +13,7 @@ from real_terminal import Terminal
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
     if shutil.which("tmux") is None:
-        pytest.skip("needs tmux")
+        pytest.fail("tmux is missing: install it (apt-get install tmux), and test again")
     running = Terminal(tmp_path)
     try:
         yield running

@@ -6,8 +6,11 @@ import asyncio
 import os
 import shlex
 import signal
+import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -20,6 +23,7 @@ from gpuwatch.errors import UserError
 _END_SECONDS = 5.0
 """How long a session has to end by itself; then it is killed."""
 _HEARTBEAT_SECONDS = 15.0
+_CHUNK_BYTES = 1 << 16
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _FULL = """<!DOCTYPE html>
 <html><head><title>gpuwatch: full</title><meta http-equiv="refresh" content="5"></head>
@@ -33,7 +37,13 @@ _FULL = """<!DOCTYPE html>
 
 class Session(AppService):
     """The process of one tab. It leads a group of its own: ctrl+c in the server's terminal
-    reaches the server alone, which ends its sessions in order."""
+    reaches the server alone, which ends its sessions in order. `abort` drops the connection to
+    the browser at once."""
+
+    def __init__(self, command: str, *, abort: Callable[[], None], **given: Any) -> None:
+        super().__init__(command, **given)
+        self._abort = abort
+        self._leaving: asyncio.Task[None] | None = None
 
     async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
         self._process = await asyncio.create_subprocess_exec(
@@ -53,16 +63,29 @@ class Session(AppService):
         await self.remote_close()
 
     async def end(self) -> None:
-        """Returns once the process has gone."""
+        """Returns once the process has gone; may be asked for several times."""
         process = self._process
         if process is None:
             return
+        if self._leaving is None:
+            self._leaving = asyncio.create_task(self._leave(process))
+        done, _ = await asyncio.wait({self._leaving}, timeout=_END_SECONDS)
+        if not done:
+            self._abort()
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        await asyncio.shield(self._leaving)
+
+    async def _leave(self, process: Process) -> None:
         try:
-            async with asyncio.timeout(_END_SECONDS):
+            with suppress(ConnectionError):  # the browser has gone already
                 await self.stop()
-                await process.wait()
-        except TimeoutError:
-            os.killpg(process.pid, signal.SIGKILL)
+        finally:
+            # asyncio does not see the end of a process whose output nobody reads.
+            assert process.stdout is not None
+            while await process.stdout.read(_CHUNK_BYTES):
+                pass
             await process.wait()
 
 
@@ -107,7 +130,10 @@ class LiveServer(Server):
         loop.add_signal_handler(signal.SIGHUP, self.request_exit)
 
     async def on_shutdown(self, app: web.Application) -> None:  # noqa: ARG002
-        await asyncio.gather(*(session.end() for session in self._sessions))
+        ends = (session.end() for session in self._sessions)
+        for problem in await asyncio.gather(*ends, return_exceptions=True):
+            if problem is not None:
+                print(f"a session did not end in order: {problem!r}", file=sys.stderr)
 
     @web.middleware
     async def _from_own_pages(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -126,7 +152,8 @@ class LiveServer(Server):
         if self._full:
             text = _FULL.format(sessions=len(self._sessions), most=self._most)
             return web.Response(status=503, content_type="text/html", text=text)
-        # The page's links lead back the way the visitor came: a tunnel, another name.
+        # The page's links lead back the way the visitor came: a tunnel, another name, but not a
+        # proxy that speaks TLS, for the scheme is that of the request to this server.
         self.public_url = f"{request.scheme}://{request.host}"
         return await super().handle_index(request)
 
@@ -138,8 +165,13 @@ class LiveServer(Server):
         async def close() -> None:
             await socket.close()
 
+        def abort() -> None:
+            if request.transport is not None:
+                request.transport.abort()
+
         session = Session(
             self.command,
+            abort=abort,
             write_bytes=socket.send_bytes,
             write_str=socket.send_str,
             close=close,
@@ -152,6 +184,8 @@ class LiveServer(Server):
             await session.start(size[0] or 80, size[1] or 24)
             await self._process_messages(socket, session)
         finally:
-            await session.end()
-            self._sessions.discard(session)
+            try:
+                await session.end()
+            finally:
+                self._sessions.discard(session)
         return socket

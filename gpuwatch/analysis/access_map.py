@@ -59,13 +59,13 @@ class AccessMap:
 
 def is_access_map(figures: MapFigures) -> bool:
     """Whether a map is a memory access timeline, which is a picture and no histogram."""
-    return figures.name == "page_by_time" and figures.buckets is not None
+    buckets = figures.buckets if figures.name == "page_by_time" else None
+    return buckets is not None and len(buckets.counts) % COLUMNS == 0
 
 
 def access_map(figures: MapFigures) -> AccessMap | None:
-    """The timeline out of the map of dmat; None when nothing was accessed."""
-    if figures.buckets is None or len(figures.buckets.counts) % COLUMNS:
-        return None
+    """The timeline out of such a map; None when nothing was accessed."""
+    assert figures.buckets is not None
     cells = figures.buckets.counts.reshape(-1, COLUMNS)
     times: NDArray[np.bool_] = np.any(cells, axis=0, keepdims=True)[0]
     pages = np.flatnonzero(cells.any(axis=1))

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 
 class FilterError(ValueError):
@@ -114,7 +114,7 @@ _TOKEN = re.compile(
 )
 _SPELLING = {"&&": "and", "||": "or", "!": "not", "=": "=="}
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
-_COMPUTE: dict[str, Callable[[int | float, int | float], int | float]] = {
+COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -337,7 +337,8 @@ def _constant(node: Node) -> int | float | None:
     if left is None or right is None:
         return None
     try:
-        return _COMPUTE[node.operator](left, right)
+        value: int | float = COMPUTE[node.operator](left, right)
+        return value
     except OverflowError:
         return None
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwatch.analysis.filter_syntax import (
+    COMPUTE,
     Arithmetic,
     Comparison,
     FilterError,
@@ -37,12 +38,11 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
 }
 _COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
+    **COMPUTE,
     "/": np.true_divide,
     "%": np.remainder,
 }
+"""With those two that have a value by zero, too."""
 _BEYOND_INT64 = 2**63
 
 

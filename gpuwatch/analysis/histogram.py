@@ -182,7 +182,8 @@ class Tally:
         return Tally(np.zeros(0, np.int64), _fine_edges())
 
     def copy(self) -> Tally:
-        return replace(self, bucket_counts=self.bucket_counts.copy())
+        """What it holds now; further launches are not added to that."""
+        return replace(self)
 
     def observe(self, values: NDArray[Any]) -> None:
         """Adds one launch; only to a tally that began as `empty`."""
@@ -193,7 +194,9 @@ class Tally:
         bits = finite.astype(np.float64).view(np.int64)
         index = np.clip((bits >> _MANTISSA_TAIL) - _BEFORE_FIRST, 0, _BUCKETS - 1)
         self._make_room(int(index.min()), int(index.max()) + 1)
-        self.bucket_counts += np.bincount(index - self.first, minlength=len(self.bucket_counts))
+        counts = np.bincount(index - self.first, minlength=len(self.bucket_counts))
+        counts += self.bucket_counts
+        self.bucket_counts = counts
 
     def _make_room(self, first: int, end: int) -> None:
         if len(self.bucket_counts) == 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,10 @@ def metrics_of(maps: Iterable[MapFigures]) -> Metrics:
     """The figures of a launch by name; only those that its maps have."""
     result: Metrics = {}
     for figures in maps:
-        if figures.name in _FORMULAS and figures.fields:
+        formula = _formula_of(figures)
+        if formula is not None:
             sums = {one.name: one.total for one in figures.fields if one.total is not None}
-            result |= _FORMULAS[figures.name](sums)
+            result |= formula.metrics(sums)
         if _is_mix(figures):
             result |= _mix(figures.sites)
         if figures.name == "load_latency" and figures.buckets is not None:
@@ -52,17 +54,19 @@ def lines_of(maps: Sequence[MapFigures]) -> list[Metrics]:
 def _of_line(figures: MapFigures, rows: Sequence[SiteRow]) -> Metrics:
     if _is_mix(figures):
         return _mix(rows)
-    if figures.name not in _FORMULAS:
+    formula = _formula_of(figures)
+    if formula is None:
         return {}
     sums: dict[str, Number] = defaultdict(int)
     for row in rows:
         for name, value in row.values.items():
             sums[name] += value
-    return _FORMULAS[figures.name](sums)
+    return formula.metrics(sums)
 
 
 def percentiles(buckets: Buckets) -> dict[str, tuple[Number, Number]]:
-    """The bucket, from and to below, that each percentile of a histogram lies in; {} for none."""
+    """The bucket, from and to below, that each percentile of a histogram lies in; {} for none.
+    In the last bucket it may also lie beyond."""
     total = int(buckets.counts.sum())
     if not total:
         return {}
@@ -75,7 +79,7 @@ def percentiles(buckets: Buckets) -> dict[str, tuple[Number, Number]]:
 
 
 def _bounds(buckets: Buckets) -> dict[str, Number]:
-    """`p50` is what the percentile is below, `p50_from` the least that it can be."""
+    """`p50` is the end of the bucket that the percentile lies in, `p50_from` its beginning."""
     found = percentiles(buckets)
     return {name: below for name, (_, below) in found.items()} | {
         f"{name}_from": least for name, (least, _) in found.items()
@@ -140,19 +144,41 @@ def _latency(sums: Sums) -> Metrics:
     }
 
 
-_FORMULAS: dict[str, Callable[[Sums], Metrics]] = {
-    "global_loads": _traffic("global_load"),
-    "global_stores": _traffic("global_store"),
-    "shared_loads": _conflicts("shared_load"),
-    "shared_stores": _conflicts("shared_store"),
-    "branches": _branches,
-    "barrier_waits": _barriers,
-    "line_latency": _latency,
+@dataclass(frozen=True, slots=True)
+class _Formula:
+    """What is known of a map that sums up these fields."""
+
+    metrics: Callable[[Sums], Metrics]
+    fields: frozenset[str]
+
+
+_TRAFFIC = frozenset(("requests", "sectors", "bytes"))
+_CONFLICTS = frozenset(("requests", "conflicts", "bytes"))
+_FORMULAS = {
+    "global_loads": _Formula(_traffic("global_load"), _TRAFFIC),
+    "global_stores": _Formula(_traffic("global_store"), _TRAFFIC),
+    "shared_loads": _Formula(_conflicts("shared_load"), _CONFLICTS),
+    "shared_stores": _Formula(_conflicts("shared_store"), _CONFLICTS),
+    "branches": _Formula(_branches, frozenset(("executed", "split", "lanes", "taken"))),
+    "barrier_waits": _Formula(_barriers, frozenset(("passes", "cycles"))),
+    "line_latency": _Formula(_latency, frozenset(("loads", "cycles"))),
 }
+_MIXED = frozenset(("warps", "threads"))
+
+
+def _summed(figures: MapFigures) -> frozenset[str]:
+    return frozenset(one.name for one in figures.fields if one.total is not None)
+
+
+def _formula_of(figures: MapFigures) -> _Formula | None:
+    """None for a map that has but the name of a preset's."""
+    formula = _FORMULAS.get(figures.name)
+    return formula if formula is not None and formula.fields <= _summed(figures) else None
 
 
 def _is_mix(figures: MapFigures) -> bool:
-    return figures.name == "blocks_run" and any(row.mix for row in figures.sites)
+    there = figures.name == "blocks_run" and _summed(figures) >= _MIXED
+    return there and any(row.mix for row in figures.sites)
 
 
 def _mix(rows: Iterable[SiteRow]) -> Metrics:

@@ -48,6 +48,8 @@ class Row:
     name: str
     values: Values
     note: str = ""
+    estimated: bool = False
+    """Whether its map is sampled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Section:
 
     @property
     def estimated(self) -> bool:
-        return self.sample > 1
+        return any(row.estimated for row in (*self.totals, *self.parts))
 
     @property
     def remark(self) -> str:
@@ -84,7 +86,7 @@ class Section:
         """The totals in words."""
         for row in self.totals:
             said = (
-                column.words.format(column.text(value, estimated=self.estimated))
+                column.words.format(column.text(value, estimated=row.estimated))
                 + (f" ({column.over})" if column.over and value > 1 else "")
                 for column, value in zip(self.columns, row.values, strict=True)
                 if value is not None
@@ -106,7 +108,7 @@ def sections_of(maps: Sequence[MapFigures]) -> tuple[Section, ...]:
     found = [_section(kind, metrics, lines, samples) for kind in _KINDS]
     sections = [section for section in found if section is not None]
     if "warp_instructions" in metrics:
-        sections.append(replace(_mix(metrics), sample=samples["blocks_run"]))
+        sections.append(_mix(metrics, samples["blocks_run"]))
     return (*sections, *_latency(maps, metrics, lines))
 
 
@@ -132,12 +134,18 @@ def _section(
     there = [row for row in kind.rows if row[1] + first in metrics]
     if not there:
         return None
-    totals = tuple(Row(name, _values(kind, metrics, start)) for name, start, _ in there)
+    totals = tuple(
+        Row(name, _values(kind, metrics, start), estimated=samples[of] > 1)
+        for name, start, of in there
+    )
     all_of = {start: kind.weight(metrics, start)[0] for _, start, _ in there}
     weighed = [
-        (kind.weight(line, start), _line_row(kind, line, name, start, all_of[start]))
+        (
+            kind.weight(line, start),
+            _line_row(kind, line, name, start, all_of[start], estimated=samples[of] > 1),
+        )
         for line in lines
-        for name, start, _ in there
+        for name, start, of in there
         if line.get(start + first)
     ]
     weighed.sort(key=lambda one: one[0], reverse=True)
@@ -157,12 +165,14 @@ def _values(kind: _Kind, metrics: Mapping[str, Any], start: str) -> Values:
     return tuple(metrics[start + one.key] if one.key else None for one in kind.columns)
 
 
-def _line_row(kind: _Kind, line: Any, name: str, start: str, whole: Number) -> Row:
+def _line_row(
+    kind: _Kind, line: Any, name: str, start: str, whole: Number, *, estimated: bool
+) -> Row:
     """A column without a key is the line's share of the whole weight."""
     share = ratio(kind.weight(line, start)[0], whole)
     values = _values(kind, line, start)
     shown = tuple(share if value is None else value for value in values)
-    return Row(f"{_place(line)} {name}".rstrip(), shown)
+    return Row(f"{_place(line)} {name}".rstrip(), shown, estimated=estimated)
 
 
 def _place(line: Mapping[str, Any]) -> str:
@@ -235,7 +245,7 @@ _FLOP = Column("FLOP", "{} floating-point operations", rank=2)
 _INTENSITY = Column("FLOP/byte", "{} of them a byte of global sectors", form="mean", rank=1)
 
 
-def _mix(m: Mapping[str, Any]) -> Section:
+def _mix(m: Mapping[str, Any], sample: int) -> Section:
     columns = (
         Column("by warps", "{} of warps"),
         Column("by threads", "{} of threads", rank=3),
@@ -246,15 +256,18 @@ def _mix(m: Mapping[str, Any]) -> Section:
     blank = (None,) * (len(columns) - 3)
     threads = m["thread_instructions_by_class"]
     known = (m["flop"], *((m["arithmetic_intensity"],) if len(blank) > 1 else ()))
+    whole = (m["warp_instructions"], m["thread_instructions"], *known, None)
+    unsure = sample > 1
     return Section(
         title="Instructions (PTX)",
         columns=columns,
-        totals=(Row("", (m["warp_instructions"], m["thread_instructions"], *known, None)),),
+        totals=(Row("", whole, estimated=unsure),),
         parts=tuple(
-            Row(name, (count, threads[name], *blank, share))
+            Row(name, (count, threads[name], *blank, share), estimated=unsure)
             for name, count, share in by_share(m["warp_instructions_by_class"])
         ),
         parts_are="class",
+        sample=sample,
     )
 
 
@@ -280,18 +293,19 @@ def _all_loads(metrics: Mapping[str, Any], figures: MapFigures) -> Section:
     assert figures.buckets is not None
     found = percentiles(figures.buckets)
     columns = [Column("loads", "{} loads")]
-    columns += [
-        Column(f"{name} below", f"{name} below {{}} cycles", form="whole") for name in found
-    ]
-    most = (below for _, below in found.values())
-    values: list[Number | None] = [int(figures.buckets.counts.sum()), *most]
+    values: list[Number | None] = [int(figures.buckets.counts.sum())]
+    for name, (least, below) in found.items():
+        last = below == figures.buckets.edges[-1]
+        end = f"{name} from" if last else f"{name} below"
+        columns.append(Column(end, f"{end} {{}} cycles", form="whole"))
+        values.append(least if last else below)
     if metrics.get("loads_measured"):
         columns.insert(1, Column("mean", "{} cycles on average", form="mean", rank=1))
         values.insert(1, metrics["load_cycles_mean"])
     return Section(
         title="Latency of a load on its own",
         columns=tuple(columns),
-        totals=(Row("", tuple(values)),),
+        totals=(Row("", tuple(values), estimated=figures.sample > 1),),
         barred=False,
         timed=True,
         sample=figures.sample,
@@ -299,7 +313,8 @@ def _all_loads(metrics: Mapping[str, Any], figures: MapFigures) -> Section:
 
 
 def _histogram(figures: MapFigures) -> Section:
-    """From the first used bucket to the last, with the percentiles that lie in each."""
+    """From the first used bucket to the last, with the percentiles that lie in each. The last of
+    all also counts what lies beyond."""
     assert figures.buckets is not None
     counts, edges = figures.buckets.counts, figures.buckets.edges
     used = counts.nonzero()[0].tolist()
@@ -308,8 +323,10 @@ def _histogram(figures: MapFigures) -> Section:
     for place in range(used[0], used[-1] + 1) if used else ():
         low, high, count = edges[place], edges[place + 1], int(counts[place])
         marks = (name for name, (least, _) in found.items() if least == low)
-        name = f"{low:,.0f} to {high - 1:,.0f}"
-        rows.append(Row(name, (count, ratio(count, total)), " ".join(marks)))
+        last = place == len(counts) - 1
+        name = f"from {low:,.0f}" if last else f"{low:,.0f} to {high - 1:,.0f}"
+        shown = (count, ratio(count, total))
+        rows.append(Row(name, shown, " ".join(marks), figures.sample > 1))
     return Section(
         title="Cycles of a load",
         columns=(Column("loads", "{}"), Column("of all loads", "{}", form="share")),

@@ -47,7 +47,10 @@ def _classes(section: Section) -> Table:
     for place in filled:
         table.add_column(section.columns[place].title, justify="right")
     for row in section.parts:
-        cells = (section.columns[place].text(row.values[place]) for place in filled)
+        cells = (
+            section.columns[place].text(row.values[place], estimated=row.estimated)
+            for place in filled
+        )
         table.add_row(row.name, *cells)
     return table
 

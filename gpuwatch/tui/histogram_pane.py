@@ -34,6 +34,8 @@ class _Shown:
     before: Distribution | None
     scale: Scale
     whole: bool
+    quantiles: tuple[float, float, float]
+    """Of the present values."""
 
     def column(self, value: float, columns: int) -> int:
         """The column above `value`, one of its bar's."""
@@ -75,8 +77,8 @@ class HistogramPane(Pane):
         self._tallies: dict[str, Tally] = {}
         """By field."""
         self._tallied: tuple[object, ...] = ()
-        self._snapshot: Tally | None = None
-        """Of the field's tally when the view was taken, which pausing keeps."""
+        self._snapshot: dict[str, Tally] = {}
+        """The tallies when the view was taken, which pausing keeps."""
         self._axis: Range | None = None
         self._axis_of: tuple[object, ...] = ()
         self._data: _Shown | None = None
@@ -99,20 +101,17 @@ class HistogramPane(Pane):
 
     def forget(self) -> None:
         """Begins to accumulate anew."""
-        self._tallies, self._tallied, self._snapshot = {}, (), None
+        self._tallies, self._tallied, self._snapshot = {}, (), {}
         self._renew()
-
-    def _take_snapshot(self) -> None:
-        tally = self._tallies.get(self._field_of(self.table)) if self.accumulated else None
-        self._snapshot = tally.copy() if tally is not None else None
 
     def show(self, view: View) -> None:
         former = self.view
         super().show(view)
         fresh = former is None or view.frame is not former.frame
+        if fresh:
+            self._snapshot = {field: tally.copy() for field, tally in self._tallies.items()}
         if fresh or view.baseline is not (former and former.baseline):
             self._data = None
-            self._take_snapshot()
         self._bars = None
 
     def _field_of(self, table: RecordTable | None) -> str:
@@ -135,13 +134,14 @@ class HistogramPane(Pane):
             return None
         before = self._of_baseline(field)
         is_whole = table.columns[field].dtype.kind in "iu"
-        return _Shown(now, before, self._scale(now, before, is_whole=is_whole), is_whole)
+        scale = self._scale(now, before, is_whole=is_whole)
+        return _Shown(now, before, scale, is_whole, now.quantiles)
 
     def _accumulation(self, field: str) -> Distribution | None:
         """What the device summed up over every launch, else what was seen here."""
         reduced = _reduced(self.view.frame if self.view is not None else None, field)
         if reduced is None:
-            return self._snapshot
+            return self._snapshot.get(field)
         counts = reduced.histogram
         return Tally(counts, reduced_edges(len(counts)), reduced.launches)
 
@@ -185,13 +185,11 @@ class HistogramPane(Pane):
             at = fields.index(self._field_of(self.table))
             self.field = fields[(at + 1) % len(fields)]
             self.cursor = None
-            self._take_snapshot()
             self._renew()
 
     def toggle_accumulated(self) -> None:
         """One launch, or all seen since the last reset."""
         self.accumulated = not self.accumulated
-        self._take_snapshot()
         self._renew()
 
     # ---- cursor
@@ -212,7 +210,7 @@ class HistogramPane(Pane):
         if shown is None:
             return
         if self.cursor is None:
-            self._point_at(shown.column(shown.now.quantiles[0], self._columns))
+            self._point_at(shown.column(shown.quantiles[0], self._columns))
             return
         lows = shown.now.bars(shown.scale, self._columns)[0]
         at = min(self.cursor, self._columns - 1)
@@ -265,7 +263,7 @@ class HistogramPane(Pane):
         if shown.before is not None:
             then: list[Span] = [(self.glyphs.rule, STRONG), (" before", QUIET)]
             modes.append([*then, (f" p50 {brief(shown.before.quantiles[0])}", TEXT)])
-        marks = tuple(zip(("p50", "p90", "p99"), shown.now.quantiles, strict=True))
+        marks = tuple(zip(("p50", "p90", "p99"), shown.quantiles, strict=True))
         versions = [
             [
                 [(name + " ", QUIET), (text(value), STRONG if name == "p50" else TEXT)]
@@ -289,7 +287,7 @@ class HistogramPane(Pane):
             return nothing_recorded(self.view, "start and elapsed", row, height)
         columns, bars = self._columns, height - _BELOW
         if bars < 1:
-            median = f"{short_cycles(shown.now.quantiles[0])} {self._unit()}"
+            median = f"{short_cycles(shown.quantiles[0])} {self._unit()}"
             return [(median, TEXT)] if row == 0 else []
         if row < bars:
             return self._drawing(shown, columns, bars).row(row)
@@ -366,7 +364,7 @@ class HistogramPane(Pane):
     def _marks(self, shown: _Shown, columns: int) -> list[tuple[str, int, Style]]:
         marks = [
             (name, shown.column(value, columns), MARK)
-            for name, value in zip(("p50", "p90", "p99"), shown.now.quantiles, strict=True)
+            for name, value in zip(("p50", "p90", "p99"), shown.quantiles, strict=True)
         ]
         chosen = self.view.selected_value(self._field_of(self.table)) if self.view else None
         if chosen is not None and np.isfinite(chosen):

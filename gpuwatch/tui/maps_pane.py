@@ -14,10 +14,11 @@ from textual.strip import Strip
 
 from gpuwatch.analysis.access_map import access_map, is_access_map
 from gpuwatch.analysis.maps import Buckets, MapFigures
-from gpuwatch.analysis.summary import sections_of
+from gpuwatch.analysis.summary import Section, sections_of
 from gpuwatch.analysis.warps import is_timed
 from gpuwatch.engine.frame import Frame
 from gpuwatch.engine.report_maps import row_texts, totals_texts
+from gpuwatch.tui.comparison import Baseline
 from gpuwatch.tui.glyphs import ASCII, Glyphs, bar, short, whole
 from gpuwatch.tui.heat_map import heat_lines
 from gpuwatch.tui.paint import Span
@@ -73,6 +74,9 @@ class MapsPane(Drawing, ScrollView):
         self._frame: Frame | None = None
         """The frame whose maps `_lines` show, with `_look`."""
         self._look: tuple[object, ...] = ()
+        self._baseline: Baseline | None = None
+        self._former: tuple[Section, ...] = ()
+        """Of `_baseline`."""
 
     def show(self, view: View) -> None:
         """Takes over `view` and redraws."""
@@ -116,12 +120,17 @@ class MapsPane(Drawing, ScrollView):
             yield from heat_lines(
                 found, self.glyphs, width, height - 1, modelled=modelled, colours=self._colours
             )
-        before = view.baseline.frame.maps if view.baseline is not None else ()
-        yield from summary_lines(
-            sections_of(frame.maps), sections_of(before), self.glyphs, width, modelled=modelled
-        )
+        sections, former = sections_of(frame.maps), self._sections_before(view.baseline)
+        yield from summary_lines(sections, former, self.glyphs, width, modelled=modelled)
         in_table = view.table.map if view.table is not None else ""
         yield from map_lines(others, self.glyphs, Widths.of(width), in_table)
+
+    def _sections_before(self, baseline: Baseline | None) -> tuple[Section, ...]:
+        """Those of the baseline, found once."""
+        if baseline is not self._baseline:
+            self._baseline = baseline
+            self._former = sections_of(baseline.frame.maps) if baseline is not None else ()
+        return self._former
 
     def render_line(self, y: int) -> Strip:
         if y == 0:

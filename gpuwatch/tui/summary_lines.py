@@ -10,7 +10,7 @@ from rich.style import Style
 from gpuwatch.analysis.maps import Number
 from gpuwatch.analysis.summary import Column, Row, Section
 from gpuwatch.tui.glyphs import Glyphs, bar, brief
-from gpuwatch.tui.paint import Span, width_of
+from gpuwatch.tui.paint import Span, as_many
 from gpuwatch.tui.theme import FORMER, QUIET, STRONG, TEXT, TITLE, ramp
 
 Line = list[Span]
@@ -42,14 +42,16 @@ def summary_lines(
 
 
 def _heading(section: Section, width: int, *, modelled: bool) -> Line:
-    line: Line = [(" " + section.title, TITLE)]
+    """As much of what is to be said as fits."""
+    title = f" {section.title}  "
+    said: list[Line] = []
     if section.timed and modelled:
-        line.append(("  modelled", STRONG))
+        said.append([("modelled", STRONG)])
     if section.estimated:
-        line.append((f"  ~ estimated from 1 in {section.sample}", STRONG))
-    if section.remark and width_of(line) + len(section.remark) + 2 <= width:
-        line.append((f"  {section.remark}", QUIET))
-    return line
+        said.append([(f"~ estimated from 1 in {section.sample}", STRONG)])
+    if section.remark:
+        said.append([(section.remark, QUIET)])
+    return [(title, TITLE), *as_many(said, width - len(title), ("  ", QUIET))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ class _Table:
     def _row(self, row: Row, *, exact: bool, former: bool = False) -> _Cells:
         section = self._section
         texts = tuple(
-            _text(column, value, exact=exact, estimated=section.estimated)
+            _text(column, value, exact=exact, estimated=row.estimated)
             for column, value in zip(section.columns, row.values, strict=True)
         )
         last = row.values[-1] if section.barred else None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from map_figures import cells_map
+from map_figures import cells_map, hist_map
 
-from gpuwatch.analysis.access_map import COLUMNS, access_map, fitted, levels
+from gpuwatch.analysis.access_map import COLUMNS, access_map, fitted, is_access_map, levels
 
 
 def test_it_begins_with_the_launch_and_the_first_page() -> None:
@@ -30,6 +30,12 @@ def test_a_long_launch_is_folded_and_a_sample_told() -> None:
 
 def test_no_access_is_no_picture() -> None:
     assert access_map(cells_map({})) is None
+
+
+def test_a_histogram_of_another_size_is_no_picture() -> None:
+    assert is_access_map(cells_map({}))
+    assert not is_access_map(hist_map("page_by_time", [1] * 100))
+    assert not is_access_map(hist_map("mine", [1] * COLUMNS))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (7, 5), (256, 128), (3, 400)])

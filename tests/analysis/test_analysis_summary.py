@@ -8,7 +8,7 @@ import pytest
 from map_figures import hist_map, line_map
 
 from gpuwatch.analysis.maps import MapFigures, Number
-from gpuwatch.analysis.metrics import metrics_of
+from gpuwatch.analysis.metrics import lines_of, metrics_of
 from gpuwatch.analysis.summary import Section, sections_of, share_text
 
 TRAFFIC = {
@@ -105,7 +105,7 @@ def test_arithmetic_intensity_where_traffic_is_counted_too() -> None:
 
 def test_latency_of_a_sample_is_estimated_and_has_its_percentiles_at_their_buckets() -> None:
     maps = [
-        hist_map("load_latency", [0, 0, 90, 0, 8, 2], sample=32),
+        hist_map("load_latency", [0, 0, 90, 0, 8, 2, 0], sample=32),
         line_map("line_latency", {8: {"loads": 60, "cycles": 180}}, sample=32),
     ]
     total, histogram, lines = sections_of(maps)
@@ -125,7 +125,7 @@ def test_latency_of_a_sample_is_estimated_and_has_its_percentiles_at_their_bucke
 
 def test_percentiles_of_a_histogram_are_known_to_the_bucket() -> None:
     maps = [
-        hist_map("load_latency", [0] * 7 + [64]),
+        hist_map("load_latency", [*[0] * 7, 64, 0]),
         line_map("line_latency", {8: {"loads": 64, "cycles": 64 * 115}}),
     ]
     assert metrics_of(maps)["load_latency"] == {
@@ -135,6 +135,41 @@ def test_percentiles_of_a_histogram_are_known_to_the_bucket() -> None:
         "Latency of a load on its own: 64 loads, 115.00 cycles on average, "
         "p50 below 128 cycles, p90 below 128 cycles, p99 below 128 cycles"
     )
+
+
+def test_the_last_bucket_of_latencies_has_no_end() -> None:
+    """It also counts all that is longer."""
+    total, histogram = sections_of([hist_map("load_latency", [0, 0, 98, 2])])
+    assert next(total.sentences()) == (
+        "Latency of a load on its own: 100 loads, "
+        "p50 below 4 cycles, p90 below 4 cycles, p99 from 4 cycles"
+    )
+    assert [row.name for row in histogram.parts] == ["2 to 3", "from 4"]
+
+
+def test_only_rows_of_a_sampled_map_are_estimates() -> None:
+    maps = [line_map("global_loads", TRAFFIC, sample=32), line_map("global_stores", STORES)]
+    (section,) = sections_of(maps)
+    assert section.estimated
+    loads, stores = section.sentences()
+    assert "loads: ~1,280 requests" in loads
+    assert "stores: 4 requests" in stores and "~" not in stores
+    assert [row.estimated for row in section.parts] == [True, True, False]
+    assert not sections_of(maps[1:])[0].estimated
+
+
+@pytest.mark.parametrize(
+    "name", ["branches", "global_loads", "shared_stores", "barrier_waits", "line_latency"]
+)
+def test_a_map_that_has_only_the_name_of_a_presets_says_nothing(name: str) -> None:
+    own = line_map(name, {7: {"hits": 3}})
+    assert sections_of([own]) == () and lines_of([own]) == [{"line": 7, "function": ""}]
+
+
+def test_blocks_of_other_fields_are_no_mix() -> None:
+    own = line_map("blocks_run", {4: {"hits": 10}})
+    own = replace(own, sites=(replace(own.sites[0], mix=(("fp32", 3),)),))
+    assert metrics_of([own]) == {} and sections_of([own]) == ()
 
 
 def test_nothing_loaded_is_no_histogram() -> None:

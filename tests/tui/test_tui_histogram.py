@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -36,6 +37,15 @@ def _with_bytes(watch: FakeWatch) -> np.ndarray:
     values = np.random.default_rng(8).integers(0, 5_000, 33_024).astype(np.uint32)
     watch.frame.warps_table.fields["bytes"] = values
     return values
+
+
+def _with_sums(watch: FakeWatch, buckets: Mapping[int, int]) -> None:
+    """Of 9000 launches, by the device."""
+    counts, zero = np.zeros(1024, np.int64), np.zeros(1, np.int64)
+    counts[list(buckets)] = list(buckets.values())
+    assert watch.frame is not None
+    reduced = Reduced(9_000, 40, 0, 0, 1, 1, 1, counts, zero, zero, zero, zero)
+    watch.frame = replace(watch.frame, reduced=reduced)
 
 
 # ---- cursor
@@ -165,6 +175,22 @@ async def test_launches_add_up_also_while_paused_and_each_once() -> None:
         assert " 1 launch " in _lines(pane)[0]
 
 
+async def test_other_fields_are_of_the_paused_launch_too() -> None:
+    watch = FakeWatch()
+    _with_bytes(watch)
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(160, 40)) as pilot:
+        pane = await _pane(pilot)
+        await pilot.press("a", "space")
+        for _ in range(3):
+            watch.advance()
+            await pilot.pause(0.1)
+        for keys in (("v",), ("v", "v"), ("a", "a"), ("b",)):
+            await pilot.press(*keys)
+            await pilot.pause(0.1)
+            assert " 1/128 launches " in _lines(pane)[0]
+
+
 async def test_every_field_is_summed_up_from_the_start() -> None:
     watch = FakeWatch()
     app = GpuwatchApp(watch, picker=False)
@@ -201,12 +227,7 @@ async def test_what_lies_in_one_bucket_is_one_bar_and_one_filter() -> None:
 
 async def test_a_wide_bucket_is_one_bar_to_the_cursor() -> None:
     watch = FakeWatch()
-    counts = np.zeros(1024, np.int64)
-    counts[[200, 203]] = 30, 10
-    zero = np.zeros(1, np.int64)
-    assert watch.frame is not None
-    reduced = Reduced(9_000, 40, 0, 0, 1, 1, 1, counts, zero, zero, zero, zero)
-    watch.frame = replace(watch.frame, reduced=reduced)
+    _with_sums(watch, {200: 30, 203: 10})
     app = GpuwatchApp(watch, picker=False)
     async with app.run_test(size=(160, 40)) as pilot:
         pane = await _pane(pilot)
@@ -223,12 +244,7 @@ async def test_a_wide_bucket_is_one_bar_to_the_cursor() -> None:
 
 async def test_what_the_device_summed_up_comes_first() -> None:
     watch = FakeWatch()
-    counts = np.zeros(1024, np.int64)
-    counts[[200, 201]] = 30, 10
-    zero = np.zeros(1, np.int64)
-    assert watch.frame is not None
-    reduced = Reduced(9_000, 40, 0, 0, 1, 1, 1, counts, zero, zero, zero, zero)
-    watch.frame = replace(watch.frame, reduced=reduced)
+    _with_sums(watch, {200: 30, 201: 10})
     app = GpuwatchApp(watch, picker=False)
     async with app.run_test(size=(160, 40)) as pilot:
         pane = await _pane(pilot)

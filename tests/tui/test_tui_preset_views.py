@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,8 @@ from rich.cells import cell_len
 from syrupy.assertion import SnapshotAssertion
 
 from gpuwatch.analysis.access_map import access_map
-from gpuwatch.analysis.summary import Column, sections_of
+from gpuwatch.analysis.maps import MapFigures
+from gpuwatch.analysis.summary import Column, Section, sections_of
 from gpuwatch.tui import maps_pane
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.glyphs import ASCII, UNICODE, Glyphs
@@ -87,7 +89,7 @@ async def test_a_probe_of_other_maps_keeps_its_lists() -> None:
 def test_rows_fit_and_keep_their_share(probe: str, width: int, glyphs: Glyphs) -> None:
     sections = sections_of(PRESETS[probe])
     lines = list(summary_lines(sections, sections, glyphs, width, modelled=True))
-    assert all(cell_len(text) <= width for text in _texts(lines) if "estimated" not in text)
+    assert all(cell_len(text) <= width for text in _texts(lines))
     shares = sum(len(section.parts) for section in sections if section.barred)
     assert sum(text.count("%") for text in _texts(lines)) >= shares
 
@@ -126,6 +128,18 @@ def test_the_baseline_stands_below_with_the_difference() -> None:
     assert change.split() == ["change", "=", "=", "-50.0%", "-50.0%", "+50.0", "pt"]
 
 
+@pytest.mark.parametrize(("now", "before"), [(1, 32), (32, 1)])
+def test_estimates_are_marked_in_the_rows_of_the_sampled_launch(now: int, before: int) -> None:
+    def sections(sample: int) -> tuple[Section, ...]:
+        lines = {7: {"requests": 10, "bytes": 320, "sectors": 10}}
+        return sections_of([line_map("global_loads", lines, sample)])
+
+    made = summary_lines(sections(now), sections(before), UNICODE, 118, modelled=False)
+    head, _, loads, former, *_ = _texts(list(made))
+    assert ("~" in head) == ("~" in loads) == (now > 1)
+    assert ("~" in former) == (before > 1)
+
+
 async def test_b_puts_the_former_values_beside_the_new_ones() -> None:
     app = _app("gmem_traffic")
     async with app.run_test(size=(120, 40)) as pilot:
@@ -140,6 +154,28 @@ async def test_b_puts_the_former_values_beside_the_new_ones() -> None:
         await pilot.press("b")
         await pilot.pause(0.2)
         assert not any("before" in line for line in _shown(app))
+
+
+async def test_the_figures_of_the_baseline_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def counted(maps: Sequence[MapFigures]) -> tuple[Section, ...]:
+        seen.append(maps)
+        return sections_of(maps)
+
+    monkeypatch.setattr(maps_pane, "sections_of", counted)
+    app = _app("gmem_traffic")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press("b")
+        await pilot.pause(0.2)
+        assert isinstance(app.feed, FakeWatch) and app.feed.frame is not None
+        for share in (2, 3, 4):
+            frame = app.feed.frame
+            app.feed.frame = replace(frame, serial=frame.serial + 1, maps=traffic(share))
+            seen.clear()
+            await pilot.pause(0.2)
+            assert seen == [app.feed.frame.maps]
 
 
 @pytest.mark.parametrize(

@@ -73,8 +73,8 @@ class GpuwatchApp(App[None]):
         self._shots = shots
         self.kiosk = kiosk
         self.remembered = remembered or Remembered()
-        self.keymap = keymap or Keymap()
-        self.keymap.several = len(watch.sources()) > 1
+        changed = keymap.changed if keymap is not None else {}
+        self.keymap = Keymap(changed, several=len(watch.sources()) > 1)
         self.keymap.rebind(self)
         self._live_screen = screen
         self.feed = watch

@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual.widgets import Input
 
 from gpuwatch.engine.frame import Frame, KernelChoice, LaunchForm
-from gpuwatch.tui.dialogs import KernelPicker
 from gpuwatch.tui.frame_screen import FittedScreen
+from gpuwatch.tui.kernel_picker import KernelPicker
 from gpuwatch.tui.kiosk import next_stop
 from gpuwatch.tui.launch_form import ask_launch
 from gpuwatch.tui.lists import split_choice

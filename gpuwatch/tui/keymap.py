@@ -110,7 +110,7 @@ _EVERYWHERE = (
     Key("palette", "ctrl+p", "command_palette", "", "find any action by its name"),
     Key("help", "question_mark", "help", "help", "show this help"),
     Key("quit", "q", "finish", "quit", "quit"),
-    Key("", "ctrl+c", "finish", "", "quit", priority=True),
+    Key("", "ctrl+c,ctrl+q", "finish", "", "quit", priority=True),
     Key("suspend", "ctrl+z", "suspend_process", "", "suspend; `fg` brings it back"),
 )
 KEYS: Mapping[Where, tuple[Key, ...]] = {
@@ -158,12 +158,12 @@ class Clash:
 
 
 class Keymap:
-    """The tables with the user's own keys in them: `changed` gives the keys of some ids."""
+    """The tables with the user's own keys in them: `changed` gives the keys of some ids, `several`
+    says whether there are several sources."""
 
-    def __init__(self, changed: Mapping[str, str] | None = None) -> None:
+    def __init__(self, changed: Mapping[str, str] | None = None, *, several: bool = False) -> None:
         self.changed = dict(changed or {})
-        self.several = False
-        """Whether there are several sources."""
+        self.several = several
         self.table = {where: tuple(map(self._mapped, keys)) for where, keys in KEYS.items()}
 
     def _mapped(self, key: Key) -> Key:
@@ -213,12 +213,10 @@ class Keymap:
     def of(self, where: Where) -> list[Key]:
         """All that count in one part of the program."""
         sources = ("", "several" if self.several else "one")
-        return [self._mapped(key) for key in _counting(where) if key.sources in sources]
-
-
-def _counting(where: Where) -> list[Key]:
-    own = list(KEYS[where])
-    if where == "replay":
-        taken = {key.keys for key in own}
-        own += [key for key in KEYS["live"] if key.keys not in taken]
-    return own + list(KEYS["everywhere"])
+        keys = list(self.table[where])
+        if where == "replay":
+            taken = {key.keys for key in KEYS[where]}
+            live = zip(KEYS["live"], self.table["live"], strict=True)
+            keys += [key for usual, key in live if usual.keys not in taken]
+        keys += self.table["everywhere"]
+        return [key for key in keys if key.sources in sources]

@@ -88,6 +88,6 @@ def heat(fraction: float) -> Style:
 
 @lru_cache(maxsize=2048)
 def glow(fraction: float, below: float | None = None) -> Style:
-    """A cell of such a picture; `below` is the value of its lower half."""
+    """A cell of a heat map, of 0..1; `below` is the value of its lower half."""
     lower = None if below is None else Color.from_rgb(*blend(below, GLOW))
     return Style.from_color(Color.from_rgb(*blend(fraction, GLOW)), lower)

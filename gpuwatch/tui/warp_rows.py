@@ -17,7 +17,7 @@ from gpuwatch.tui.warp_columns import Column
 Line = list[Span]
 
 GAP = 2
-TIMELINE_MIN = 12
+_TIMELINE_MIN = 12
 _TIMELINE_MAX = 100
 _TIMELINE_TITLES = ("within its SM's busy span", "in its SM's span", "in its span")
 
@@ -32,7 +32,7 @@ def timeline_width(table: RecordTable, columns: Sequence[Column], width: int) ->
     if not {"SM", "start", "elapsed"} <= table.columns.keys():
         return 0
     left = min(width - table_width(columns) - 1, _TIMELINE_MAX)
-    return left if left >= TIMELINE_MIN else 0
+    return left if left >= _TIMELINE_MIN else 0
 
 
 def title_line(columns: Sequence[Column], sort: str, direction: str, timelines: int) -> Line:

@@ -8,8 +8,8 @@ from textual.widgets import Input, Static
 
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.bars import Footer, Header
-from gpuwatch.tui.dialogs import KernelPicker
 from gpuwatch.tui.filter_bar import FilterBar
+from gpuwatch.tui.kernel_picker import KernelPicker
 from gpuwatch.tui.keymap import Keymap, normal_name
 from gpuwatch.tui.live_screen import LiveScreen
 from gpuwatch.tui.replay_screen import ReplayScreen
@@ -34,6 +34,7 @@ def test_the_keys_as_they_come_do_not_clash() -> None:
         ({"play": "p"}, "p"),
         ({"kernel": "space", "pause": "f9"}, "space"),
         ({"start": "tab"}, "tab"),
+        ({"pause": "ctrl+q"}, "ctrl+q"),
         ({"quit": "ctrl+c"}, None),
     ],
 )
@@ -124,6 +125,19 @@ async def test_quit_from_a_dialog_has_the_changed_key() -> None:
         await pilot.press("f10")
         await pilot.pause(0.2)
         assert not app.is_running
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q"])
+async def test_every_key_that_quits_does_so_in_order(
+    monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    done = []
+    monkeypatch.setattr(GpuwatchApp, "action_finish", lambda _: done.append(key))
+    app = app_with()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press(key)
+        assert done == [key] and app.is_running
 
 
 @pytest.mark.parametrize("changed", [{}, {"pause": "P"}, {"play": "P"}])

@@ -16,9 +16,9 @@ from gpuwatch.errors import UserError
 from gpuwatch.tui import live_screen
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.bars import Footer, Header
-from gpuwatch.tui.dialogs import KernelPicker
 from gpuwatch.tui.glyphs import brief
 from gpuwatch.tui.histogram_pane import HistogramPane
+from gpuwatch.tui.kernel_picker import KernelPicker
 from gpuwatch.tui.live_screen import LiveScreen
 from gpuwatch.tui.log_pane import LogPane
 from gpuwatch.tui.occupancy_pane import OccupancyPane
@@ -281,7 +281,7 @@ async def test_a_maximised_pane_takes_the_room_of_all() -> None:
             assert pane.size.area == before
 
 
-@pytest.mark.parametrize("key", ["q", "ctrl+c"])
+@pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q"])
 async def test_quits_out_of_a_dialog(key: str) -> None:
     app = GpuwatchApp(FakeWatch(), picker=False)
     async with app.run_test(size=(80, 24)) as pilot:

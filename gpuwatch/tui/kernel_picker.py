@@ -1,4 +1,4 @@
-"""What opens above the live screen: the kernel picker."""
+"""Choosing another kernel of the file, above the live screen."""
 
 from __future__ import annotations
 

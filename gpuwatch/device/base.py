@@ -31,8 +31,8 @@ class KernelImage:
     """A kernel ready to load. The simulator executes `ptx`, CUDA loads `cubin`.
 
     `registers` (per thread) and `shared_bytes` (static) are what ptxas reported.
-    `pointer_variable` names the module's u64 array that receives the map addresses, or is ""
-    for a plain kernel.
+    `pointer_variable` names the u64 array that receives the map addresses, the kernel's last
+    parameter or a variable of the module, or is "" for a plain kernel.
     """
 
     entry: str
@@ -44,6 +44,8 @@ class KernelImage:
     block_private_prefix: str = ""
     """Registers with this prefix address, in atomics, words that one block alone touches, so
     the order of blocks cannot show in them; "" when there are none."""
+    takes_pointers: bool = False
+    """Whether the map addresses are a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,8 @@ class FieldPlace:
 class Reduction:
     """Which records a GPU sums up by itself after every launch: those of one map.
 
-    `records`, `counts` and `offsets` (-1 for none) are map buffers. `start`, `elapsed` and `sm`
-    are None where the records have no such field.
+    `records`, `counts` and `offsets` (-1 for none) are map buffers. `mark` is as in `MapPlace`.
+    `start`, `elapsed` and `sm` are None where the records have no such field.
     """
 
     records: int
@@ -78,6 +80,7 @@ class Reduction:
     slots: int
     size: int
     capacity: int
+    mark: int
     start: FieldPlace | None
     elapsed: FieldPlace | None
     sm: FieldPlace | None

@@ -37,6 +37,10 @@ _WARM_UP = 20
 _PAIRS = 20
 """Plain and probed launches in turn on a GPU, so that the first ratio is of like with like."""
 _LEAST_PAIRS = 3
+_BRIEF_SECONDS = 0.01
+"""A plain kernel this short, probed too, does not run for 2^32 cycles."""
+_LONG_SECONDS = 1.0
+"""Less than 2^32 cycles of any GPU's clock."""
 _PATIENCE_SECONDS = 0.2
 """How long each of these may go on for a kernel of long launches."""
 
@@ -83,6 +87,8 @@ class PlainKernel:
     launch: Launch
     outputs: list[NDArray[np.uint8]]
     variables: dict[str, NDArray[np.uint8]]
+    brief: bool = False
+    """Whether its launches, probed too, are surely shorter than 2^32 cycles."""
 
 
 @dataclass(slots=True)
@@ -108,7 +114,9 @@ def load_plain(watched: WatchedProgram, device: Device, mangled: str) -> PlainKe
     loaded = runner.loaded
     with _closed_on_error(runner):
         runner.warm_up(device.info.modelled)
-        return PlainKernel(runner, launch, loaded.read_buffers(), loaded.read_variables())
+        plain = PlainKernel(runner, launch, loaded.read_buffers(), loaded.read_variables())
+        plain.brief = not device.info.modelled and runner.times.median < _BRIEF_SECONDS
+        return plain
 
 
 def load_probed(
@@ -121,7 +129,7 @@ def load_probed(
     """Weaves, assembles, loads and runs; compares the outputs with the plain kernel's bit for
     bit. Raises UserError when the probe cannot attach, GaveWay when `interrupt` ended it."""
     launch = plain.launch
-    woven = _weave(watched, launch, program)
+    woven = _weave(watched, launch, program, plain.brief)
     layout = _lay_out(watched, device, launch, woven, program, interrupt)
     runner = _load(watched, device, woven.text, woven.entry, launch, woven, layout)
     with _closed_on_error(runner):
@@ -136,6 +144,10 @@ def load_probed(
         probed = ProbedKernel(runner, program, woven, layout, same)
         if not device.info.modelled:
             _time_in_turn(plain.runner, runner)
+            if plain.brief and runner.times.median > _LONG_SECONDS:
+                plain.brief = False
+                runner.loaded.close()
+                return load_probed(watched, device, plain, program, interrupt)
             probed.pipeline = _pipeline(watched, device, plain, probed)
         return probed
 
@@ -160,23 +172,26 @@ def _with_residents(
     if runner.loaded.resident_blocks >= wanted:
         return None
     shape = launch.grid, launch.block
-    bounded = weave(watched.module, launch.kernel, program, shape, residents=wanted)
+    bounded = weave(
+        watched.module, launch.kernel, program, shape, residents=wanted, brief=plain.brief
+    )
     assembled = assemble(watched.toolchain, bounded.text, watched.arch, bounded.entry)
     spills = assembled.spill_store_bytes > plain.runner.assembled.spill_store_bytes
     return None if spills else bounded
 
 
-def assemble_probed(watched: WatchedProgram, mangled: str, program: Program) -> Woven:
+def assemble_probed(watched: WatchedProgram, mangled: str, program: Program, brief: bool) -> Woven:
     """Weaves and assembles, so that loading finds it done. Raises UserError when the probe cannot
     attach."""
-    woven = _weave(watched, watched.launch(mangled), program)
+    woven = _weave(watched, watched.launch(mangled), program, brief)
     assemble(watched.toolchain, woven.text, watched.arch, woven.entry)
     return woven
 
 
-def _weave(watched: WatchedProgram, launch: Launch, program: Program) -> Woven:
+def _weave(watched: WatchedProgram, launch: Launch, program: Program, brief: bool) -> Woven:
+    shape = launch.grid, launch.block
     try:
-        return weave(watched.module, launch.kernel, program, (launch.grid, launch.block))
+        return weave(watched.module, launch.kernel, program, shape, brief=brief)
     except UnmatchedError as missing:
         kernel = watched.demangled(launch.kernel).partition("(")[0]
         raise UserError(
@@ -273,6 +288,7 @@ def _load(
         shared_bytes=assembled.shared_bytes,
         pointer_variable=woven.pointer_variable if woven else "",
         block_private_prefix=woven.block_private_prefix if woven else "",
+        takes_pointers=woven is not None and woven.takes_pointers,
     )
     if layout is None:
         return Runner(assembled, device.load(image, launch, ()))

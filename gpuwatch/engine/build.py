@@ -98,7 +98,9 @@ class Build:
         if self._device.info.modelled:
             self.attach(mangled, name, progress, interrupt)
         elif (mangled, name) not in self.probeds:
-            assemble_probed(self.program, mangled, load(name))
+            plain = self.plains.get(mangled)
+            brief = plain is not None and plain.brief
+            assemble_probed(self.program, mangled, load(name), brief)
 
     def map_bytes(self) -> int:
         """Of all probes that are attached."""

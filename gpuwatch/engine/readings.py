@@ -33,7 +33,7 @@ from gpuwatch.instrument.layout import index_of
 from gpuwatch.instrument.model import MapLayout, MapPlace, Site
 from gpuwatch.launch import Launch
 from gpuwatch.probe.model import Program, Save
-from gpuwatch.trace.decode import Decoded, bucket_edges, decode
+from gpuwatch.trace.decode import Decoded, bucket_edges, counts_of, decode
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class MapReader:
         return result
 
     def _decode(self, place: MapPlace, loaded: MapSource) -> Decoded:
-        counts = loaded.read_map(place.counts).view(np.uint32)
+        counts = counts_of(place, loaded.read_map)
         records = loaded.read_map(place.records)
         offsets = self._layout.fixed.get(place.offsets)
         bounds = None if offsets is None else offsets.view(np.uint64)

@@ -27,6 +27,7 @@ def reduction_of(place: MapPlace) -> Reduction:
         slots=place.slots if map_.copies == 1 else 0,
         size=map_.size,
         capacity=map_.cap if records else 1,
+        mark=place.mark,
         start=places["start"] if timed else None,
         elapsed=places["elapsed"] if timed else None,
         sm=sm if timed else None,

@@ -168,7 +168,7 @@ class Body:
     def code(self) -> Code:
         """Code for a new place."""
         self._temporaries.restart()
-        return Code(self._shared.names, self._temporaries)
+        return Code(self._shared.names, self._temporaries, self._shared.known)
 
     def _at(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -79,16 +79,24 @@ class Code:
     """
 
     def __init__(
-        self, names: Names, temporaries: Temporaries, kept: Collection[str] | None = None
+        self,
+        names: Names,
+        temporaries: Temporaries,
+        known: Mapping[str, str],
+        kept: Collection[str] | None = None,
     ) -> None:
-        """`kept` are the keys of KEPT that are known from earlier places of the block; None where
-        the place shares nothing with others."""
+        """`known` are special registers with what they hold in every thread of the launch. `kept`
+        are the keys of KEPT that are known from earlier places of the block; None where the place
+        shares nothing with others."""
         self.lines: list[str] = []
         self._keeps = kept is not None
         self.kept = frozenset(kept or ())
         self.memo: dict[str, str] = {}
+        self.narrow: dict[str, str] = {}
+        """Registers of u64 that were widened, with the u32 that they hold."""
         self.names = names
         self.temporaries = temporaries
+        self.known = known
         self.memo.update((key, self._kept_in(key)) for key in self.kept)
 
     def emit(self, instruction: str) -> None:

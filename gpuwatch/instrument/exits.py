@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.instrument import indices, lower, saves
+from gpuwatch.instrument import clocks, indices, lower, saves
 from gpuwatch.instrument.code import Code
+from gpuwatch.instrument.layout import COUNT_BYTES
 from gpuwatch.instrument.scene import Scene, Shared
 from gpuwatch.probe.model import Action, Save
 from gpuwatch.probe.walk import saves as saves_of
@@ -18,6 +19,9 @@ from gpuwatch.probe.walk import saves as saves_of
 
 def leave(code: Code, scenes: Sequence[Scene], departed: int) -> None:
     """Code of all after-kernel probes at one exit; buffer `departed` counts departed lanes."""
+    shared = scenes[0].shared if scenes else None
+    if shared:
+        clocks.restore(code, [shared.registers[name] for name in sorted(shared.short)])
     parts = [_begin(code, scene) for scene in scenes]
     for scene, rest, fields in parts:
         if scene.probe.level == "thread":
@@ -26,10 +30,13 @@ def leave(code: Code, scenes: Sequence[Scene], departed: int) -> None:
     if not warps:
         return
     end = code.names.label()
-    _unless_complete(code, end, scenes[0].shared, departed)
+    aside = _unless_complete(code, end, scenes[0].shared, departed)
     for scene, rest, fields in warps:
         scene.alone = True
         _finish(code, scene, rest, fields)
+    if aside:
+        code.emit(f"bra \t{end}")
+        code.lines += aside
     code.label(end)
 
 
@@ -53,19 +60,44 @@ def _finish(code: Code, scene: Scene, rest: Sequence[Action], fields: list[str])
     lower.act(code, scene, rest)
 
 
-def _unless_complete(code: Code, end: str, shared: Shared, departed: int) -> None:
-    """Branch to `end`, but for the lowest lane of the group that completes its warp."""
-    code.emit(f"@!{indices.leads(code)} bra \t{end}")
-    leaving = indices.active_count(code)
-    lanes, warp = indices.lanes(code), indices.warp(code)
-    whole = code.compute("pred", "setp.eq.u32", leaving, lanes)
+def _unless_complete(code: Code, end: str, shared: Shared, departed: int) -> list[str]:
+    """Branch to `end`, but for one lane of the group that completes its warp: the lowest one.
+    Gives lines to put where nothing runs into them: what lanes do that leave a part of a warp."""
     complete = code.names.label()
-    code.emit(f"@{whole} bra \t{complete}")
+    if not indices.has_whole_warps(code):
+        _count_out(code, complete, end, shared, departed)
+        code.label(complete)
+        return []
+    some = code.names.label()
+    part = code.compute("pred", "setp.ne.u32", indices.active(code), "-1")
+    code.emit(f"@{part} bra \t{some}")
+    forked = len(code.lines)
+    with code.region():
+        code.label(some)
+        _count_out(code, complete, end, shared, departed)
+        code.emit(f"bra \t{complete}")
+    aside = code.lines[forked:]
+    del code.lines[forked:]
+    with code.region():
+        other = code.compute("pred", "setp.ne.u32", indices.lane(code), "0")
+        code.emit(f"@{other} bra \t{end}")
+    code.label(complete)
+    return aside
+
+
+def _count_out(code: Code, complete: str, end: str, shared: Shared, departed: int) -> None:
+    """Branch to `end` unless the lanes here complete their warp and this is the lowest of them;
+    to `complete` where they are a whole one."""
+    code.emit(f"@!{indices.leads(code)} bra \t{end}")
+    leaving, lanes = indices.active_count(code), indices.lanes(code)
+    warp = indices.warp(code)
+    if not indices.has_whole_warps(code):
+        whole = code.compute("pred", "setp.eq.u32", leaving, lanes)
+        code.emit(f"@{whole} bra \t{complete}")
     with code.region():
         counters = saves.buffer_address(code, shared, departed)
-        counter = code.compute("u64", "mad.lo.u64", warp, "4", counters)
+        counter = saves.indexed(code, counters, warp, COUNT_BYTES)
         before = code.compute("u32", "atom.global.add.u32", f"[{counter}]", leaving)
         gone = code.compute("u32", "add.u32", before, leaving)
         partial = code.compute("pred", "setp.ne.u32", gone, lanes)
         code.emit(f"@{partial} bra \t{end}")
-    code.label(complete)

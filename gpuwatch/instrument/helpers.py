@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpuwatch.errors import UserError
-from gpuwatch.instrument import indices, operands, saves, warp_access
+from gpuwatch.instrument import clocks, indices, operands, saves, warp_access
 from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.scene import Scene
 from gpuwatch.instrument.subject import SOURCES
@@ -130,6 +130,8 @@ ASKED_FIRST: dict[str, Callable[[Code, Scene], Value]] = {
 
 def helper(code: Code, scene: Scene, name: str, into: str | None, wanted: str) -> Value:
     """The value of a helper; raises UserError for one that cannot be had at this place."""
+    if name == "clock" and (now := clocks.clock(code)):
+        return Value(now, "u64")
     if name in SPECIAL:
         type_, register = SPECIAL[name]
         target = into if type_ == wanted else None

@@ -1,12 +1,18 @@
 """Where a thread stands in the launch: block, warp and slot indices as PTX.
 
 Linear indices as CUDA counts them, x fastest. A block has at most 1024 threads, so indices
-within a block are 32-bit; everything across blocks is 64-bit.
+within a block are 32-bit; everything across blocks is 64-bit, computed in 32 where the launch's
+shape is known and small enough.
 """
 
 from __future__ import annotations
 
+from math import prod
+
 from gpuwatch.instrument.code import Code
+
+_UNKNOWN = 1 << 32
+"""More threads or blocks than are counted in 32 bits."""
 
 
 def special(code: Code, name: str) -> str:
@@ -38,8 +44,18 @@ def threads(code: Code) -> str:
 
 
 def block(code: Code) -> str:
-    """u64: index of the block in the grid. y and z are below 65536, so their part fits u32."""
-    rows = code.once(
+    """u64: index of the block in the grid."""
+    if _length(code, "nctaid") < _UNKNOWN:
+        return _widened(code, "block", _narrow_block(code))
+    column = code.once("column", "u64", "cvt.u64.u32", special(code, "%ctaid.x"))
+    return code.once(
+        "block", "u64", "mad.wide.u32", _rows(code), special(code, "%nctaid.x"), column
+    )
+
+
+def _rows(code: Code) -> str:
+    """u32: y and z of the block are below 65536."""
+    return code.once(
         "rows",
         "u32",
         "mad.lo.u32",
@@ -47,8 +63,44 @@ def block(code: Code) -> str:
         special(code, "%nctaid.y"),
         special(code, "%ctaid.y"),
     )
-    column = code.once("column", "u64", "cvt.u64.u32", special(code, "%ctaid.x"))
-    return code.once("block", "u64", "mad.wide.u32", rows, special(code, "%nctaid.x"), column)
+
+
+def _narrow_block(code: Code) -> str:
+    return code.once(
+        "narrow block",
+        "u32",
+        "mad.lo.u32",
+        _rows(code),
+        special(code, "%nctaid.x"),
+        special(code, "%ctaid.x"),
+    )
+
+
+def _length(code: Code, of: str) -> int:
+    """How many threads a block ("ntid") or blocks the grid ("nctaid") has."""
+    if f"%{of}.x" not in code.known:
+        return _UNKNOWN
+    return prod(int(code.known[f"%{of}.{axis}"]) for axis in "xyz")
+
+
+def _widened(code: Code, key: str, narrow: str) -> str:
+    wide = code.once(key, "u64", "cvt.u64.u32", narrow)
+    code.narrow[wide] = narrow
+    return wide
+
+
+def _within_grid(code: Code, key: str, per_block: str, offset: str) -> str:
+    """u64: block * per_block + offset, the last two u32 and at most the threads of a block."""
+    if _length(code, "nctaid") * _length(code, "ntid") < _UNKNOWN:
+        narrow = code.once(
+            f"narrow {key}", "u32", "mad.lo.u32", _narrow_block(code), per_block, offset
+        )
+        return _widened(code, key, narrow)
+    if key not in code.memo:
+        wide = code.compute("u64", "cvt.u64.u32", per_block)
+        more = code.compute("u64", "cvt.u64.u32", offset)
+        code.memo[key] = code.compute("u64", "mad.lo.u64", block(code), wide, more)
+    return code.memo[key]
 
 
 def warps(code: Code) -> str:
@@ -64,31 +116,37 @@ def warp_in_block(code: Code) -> str:
 
 def warp(code: Code) -> str:
     """u64: global, persistent warp ID: block * ceil(threads / 32) + thread / 32."""
-    if "warp" not in code.memo:
-        wide = code.compute("u64", "cvt.u64.u32", warps(code))
-        offset = code.compute("u64", "cvt.u64.u32", warp_in_block(code))
-        code.memo["warp"] = code.compute("u64", "mad.lo.u64", block(code), wide, offset)
-    return code.memo["warp"]
+    return _within_grid(code, "warp", warps(code), warp_in_block(code))
 
 
 def global_thread(code: Code) -> str:
     """u64: block * threads per block + thread."""
-    if "global thread" not in code.memo:
-        per_block = code.compute("u64", "cvt.u64.u32", threads(code))
-        offset = code.compute("u64", "cvt.u64.u32", thread(code))
-        code.memo["global thread"] = code.compute(
-            "u64", "mad.lo.u64", block(code), per_block, offset
-        )
-    return code.memo["global thread"]
+    return _within_grid(code, "global thread", threads(code), thread(code))
+
+
+def has_whole_warps(code: Code) -> bool:
+    """Whether every warp of the launch is known to begin with 32 lanes."""
+    threads_known = _length(code, "ntid")
+    return threads_known < _UNKNOWN and threads_known % 32 == 0
 
 
 def lanes(code: Code) -> str:
     """u32: lanes of this warp that the launch started; fewer than 32 in a block's last warp."""
+    if has_whole_warps(code):
+        return "32"
     if "lanes" not in code.memo:
         first = code.compute("u32", "and.b32", thread(code), "-32")
         left = code.compute("u32", "sub.u32", threads(code), first)
         code.memo["lanes"] = code.compute("u32", "min.u32", left, "32")
     return code.memo["lanes"]
+
+
+def lane(code: Code) -> str:
+    """u32: the thread's place in its warp."""
+    x = code.known.get("%ntid.x", "1")
+    if int(x) % 32 == 0:  # then rows of threads are whole warps
+        return code.once("lane", "u32", "and.b32", special(code, "%tid.x"), "31")
+    return special(code, "%laneid")
 
 
 def active(code: Code) -> str:

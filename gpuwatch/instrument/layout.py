@@ -1,6 +1,7 @@
 """Where a launch's maps lie: slots and bytes per map, buffers in the order of their pointers.
 
-Each map has a buffer of records and one of u32 save counts. Behind those of all maps come the
+Each map has a buffer of records and one of u32 save counts, empty where records show by themselves
+that they arrived. Behind those of all maps come the
 offsets of each dynamic map, then the number of SMs if a map has a slot per SM, then the counts of
 departed lanes if a probe ends with its warp.
 """
@@ -137,7 +138,7 @@ def lay_out(
     sizes: dict[int, int] = {}
     fixed: dict[int, NDArray[np.uint8]] = {}
     for number, map_ in enumerate(woven.maps):
-        place = _place(map_, number, numbers, shape)
+        place = _place(map_, number, numbers, shape, woven.marks.get(map_.name, -1))
         places.append(place)
         records = place.slots * map_.slot_bytes
         if map_.dynamic:
@@ -147,7 +148,8 @@ def lay_out(
         if map_.copies > 1:
             records = map_.copies * copy_bytes(map_, place.slots)
         sizes[place.records] = records
-        sizes[place.counts] = (place.slots + (map_.level == "sm")) * COUNT_BYTES
+        counted = place.slots + (map_.level == "sm") if place.mark < 0 else 0
+        sizes[place.counts] = counted * COUNT_BYTES
     if numbers.sm_count >= 0:
         fixed[numbers.sm_count] = np.array([sm_count], np.uint64).view(np.uint8)
     sizes |= {number: len(contents) for number, contents in fixed.items()}
@@ -168,7 +170,7 @@ def _shape(grid: Dim3, block: Dim3, sm_count: int, sites: int) -> Shape:
     return Shape(grid, block, sm_count, sites)
 
 
-def _place(map_: Map, number: int, numbers: Buffers, shape: Shape) -> MapPlace:
+def _place(map_: Map, number: int, numbers: Buffers, shape: Shape, mark: int) -> MapPlace:
     slots = shape.slots(map_)
     divisor = shape.threads if map_.level == "block" else _DIVISORS.get(map_.level, 0)
     absent = np.empty(0, np.int64)
@@ -186,6 +188,7 @@ def _place(map_: Map, number: int, numbers: Buffers, shape: Shape) -> MapPlace:
         2 * number + 1,
         numbers.offsets[number],
         map_.sample,
+        mark,
         absent,
     )
 

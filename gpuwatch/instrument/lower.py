@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from gpuwatch.errors import Location, UserError
-from gpuwatch.instrument import flushing, indices, operators, saves, slots, text
+from gpuwatch.instrument import clocks, flushing, indices, operators, saves, slots, text
 from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.helpers import helper
 from gpuwatch.instrument.scene import Scene, Step
@@ -91,6 +91,9 @@ def _act(code: Code, scene: Scene, actions: Sequence[Action]) -> None:
 def assign(code: Code, scene: Scene, action: Assign) -> None:
     """Lower one assignment; raises UserError for operators that its operands do not have."""
     register = scene.shared.registers[action.target]
+    if action.target in scene.shared.short:
+        clocks.keep_low(code, register)
+        return
     with _placed(action.at):
         value = evaluate(code, scene, action.value, register.text, register.type)
     if value.text != register.text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,9 +49,10 @@ class LeftOut:
 class Woven:
     """`text` is the probed module.
 
-    `pointer_variable` names a module variable: an array of u64 that the host fills, before the
-    launch, with the device address of each buffer of `MapLayout.buffers`, in order. Buffers must
-    be zero at launch, but for those in `MapLayout.fixed`.
+    `pointer_variable` names an array of u64, the kernel's last parameter with `takes_pointers`,
+    else a module variable: the host fills it, before the launch, with the device address of each
+    buffer of `MapLayout.buffers`, in order. Buffers must be zero at launch, but for those in
+    `MapLayout.fixed`.
     """
 
     text: str
@@ -66,7 +68,11 @@ class Woven:
     """Prefix of the woven registers when all maps have slots of one block each; else ""."""
     counts_departures: bool = False
     """Whether the last buffer counts, in a u32 per warp, the lanes that have ended."""
+    takes_pointers: bool = False
     left_out: tuple[LeftOut, ...] = ()
+    marks: Mapping[str, int] = field(default_factory=dict)
+    """Maps whose counts are not kept: byte offset of the u64 that is 0 only in a slot without a
+    record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,9 @@ class MapPlace:
     sample: int = 1
     """A record stands for one in so many of the launch's warps or blocks: totals of what was
     saved are to be taken so many times. `index_of` tells what a slot stands for."""
+    mark: int = -1
+    """Where counts are not kept, their buffer is empty: byte offset, in a record, of the u64 that
+    is 0 only where none arrived; -1 where they are."""
     absent: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
     """Slots that no thread of the launch has, so that nothing is missing in them."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from gpuwatch.instrument import indices, reductions, slots
 from gpuwatch.instrument.code import Code
@@ -18,6 +19,8 @@ def buffer_address(code: Code, shared: Shared, index: int) -> str:
     return code.once(f"buffer {index}", "u64", f"ld.{shared.pointer_space}.u64", place)
 
 
+_WIDEST = 16
+"""Bytes that one instruction stores."""
 COPY_SIZE = "\1copy%d\1"
 """Stands for the bytes of a copy of a map, by its number, until all sites are known."""
 
@@ -65,7 +68,6 @@ def _save_in_slot(
     """Find the slot; a save on an SM that has none is counted as dropped."""
     shared = scene.shared
     slot = slots.slot(code, scene, map_)
-    counts = buffer_address(code, shared, 2 * number + 1)
     if map_.level != "sm":
         _save(code, scene, map_, number, fields, slot, once=once)
         return
@@ -79,6 +81,7 @@ def _save_in_slot(
     code.emit(f"bra \t{end}")
     code.label(beyond)
     with code.region():
+        counts = buffer_address(code, shared, 2 * number + 1)
         last = code.compute("u64", "mad.lo.u64", known, str(COUNT_BYTES), counts)
         code.emit(f"red.global.add.u32 \t[{last}], 1")
     code.label(end)
@@ -95,7 +98,9 @@ def _save(
     once: bool,
 ) -> None:
     shared = scene.shared
-    count = indexed(code, buffer_address(code, shared, 2 * number + 1), slot, COUNT_BYTES)
+    count = ""
+    if map_.name not in shared.marks:
+        count = indexed(code, buffer_address(code, shared, 2 * number + 1), slot, COUNT_BYTES)
     records = records_address(code, shared, map_, number)
     if map_.dynamic:
         offsets = buffer_address(code, shared, scene.shared.buffers.offsets[number])
@@ -109,7 +114,8 @@ def _save(
             place = code.compute("u64", "mad.wide.u32", index, str(map_.size), base)
             _store(code, map_, fields, place)
         return
-    code.emit(f"st.global.u32 \t[{count}], 1")
+    if count:
+        code.emit(f"st.global.u32 \t[{count}], 1")
     if map_.type == "array":
         _store(code, map_, fields, base)
     elif map_.type == "reduce":
@@ -145,41 +151,65 @@ def indexed(code: Code, base: str, index: str, size: int) -> str:
     """u64: base + index * size."""
     if index == "0":
         return base
+    if index in code.narrow:
+        return code.compute("u64", "mad.wide.u32", code.narrow[index], str(size), base)
     return code.compute("u64", "mad.lo.u64", index, str(size), base)
 
 
 def _store(code: Code, map_: Map, fields: Sequence[str], base: str) -> None:
-    for offset, type_, values in _chunks(code, map_, fields):
-        target = f"[{base}+{offset}]" if offset else f"[{base}]"
-        if len(values) == 1:
-            code.emit(f"st.global.{type_} \t{target}, {values[0]}")
-        else:
-            code.emit(f"st.global.v2.{type_} \t{target}, {{{', '.join(values)}}}")
-
-
-def _chunks(
-    code: Code, map_: Map, fields: Sequence[str]
-) -> Iterator[tuple[int, str, tuple[str, ...]]]:
-    """The stores of a record, (offset, type, values), none wider than its alignment."""
     words = list(_words(code, map_, fields))
     while words:
-        offset, type_, value = words.pop(0)
-        size = FIELD_BYTES[type_]
-        aligned = map_.size % (2 * size) == 0 and offset % (2 * size) == 0
-        if aligned and words and words[0][:2] == (offset + size, type_):
-            yield offset, type_, (value, words.pop(0)[2])
+        offset = words[0].offset
+        size, together = _together(words, map_.size)
+        del words[: len(together)]
+        values = [part for word in together for part in _parts(code, word, size)]
+        target = f"[{base}+{offset}]" if offset else f"[{base}]"
+        if len(values) == 1:
+            code.emit(f"st.global.b{8 * size} \t{target}, {values[0]}")
         else:
-            yield offset, type_, (value,)
+            vector = f"st.global.v{len(values)}.b{8 * size}"
+            code.emit(f"{vector} \t{target}, {{{', '.join(values)}}}")
 
 
-def _words(code: Code, map_: Map, fields: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+class _Word(NamedTuple):
+    """A value in a record: 4 or 8 bytes."""
+
+    offset: int
+    size: int
+    value: str
+
+
+def _words(code: Code, map_: Map, fields: Sequence[str]) -> Iterator[_Word]:
+    """The values to store, none wider than its alignment."""
     for field, offset, value in zip(map_.fields, field_offsets(map_), fields, strict=True):
-        if FIELD_BYTES[field.type] == 4:
-            yield offset, "f32" if field.type == "f32" else "u32", value
-        elif map_.size % 8 == 0:
-            yield offset, "u64", value
+        word = _Word(offset, FIELD_BYTES[field.type], value)
+        if word.size == 4 or map_.size % 8 == 0:
+            yield word
         else:
-            low = code.compute("u32", "cvt.u32.u64", value)
-            high = code.compute("u64", "shr.u64", value, "32")
-            yield offset, "u32", low
-            yield offset + 4, "u32", code.compute("u32", "cvt.u32.u64", high)
+            for place, half in enumerate(_parts(code, word, 4)):
+                yield _Word(offset + 4 * place, 4, half)
+
+
+def _together(words: Sequence[_Word], record: int) -> tuple[int, Sequence[_Word]]:
+    """The first words that one instruction can store in a record of so many bytes, and the size
+    of its elements."""
+    first = words[0].offset
+    for width in (_WIDEST, _WIDEST // 2):
+        if record % width or first % width:
+            continue
+        end = first
+        for count, word in enumerate(words, 1):
+            if word.offset != end or (end := end + word.size) > first + width:
+                break
+            if end == first + width:
+                return min(one.size for one in words[:count]), words[:count]
+    return words[0].size, words[:1]
+
+
+def _parts(code: Code, word: _Word, size: int) -> tuple[str, ...]:
+    """The value, or its two halves where they are to be of `size` 4."""
+    if word.size == size:
+        return (word.value,)
+    low, high = code.temporaries.new("u32"), code.temporaries.new("u32")
+    code.emit(f"mov.b64 \t{{{low}, {high}}}, {word.value}")
+    return low, high

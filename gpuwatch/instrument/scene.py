@@ -49,6 +49,10 @@ class Shared:
     """Each map's number and itself, by name."""
     saved_once: frozenset[str] = frozenset()
     """Maps of which each slot is saved to at most once, by one thread."""
+    short: frozenset[str] = frozenset()
+    """Registers that keep half of their bits until the kernel's end; see `instrument.clocks`."""
+    marks: Mapping[str, int] = field(default_factory=dict)
+    """Maps whose records show by themselves that they arrived; see `instrument.marks`."""
     own: dict[tuple[str, str], OwnRegister] = field(default_factory=dict)
     """What probes' PTX texts declare, by probe and name."""
     known: Mapping[str, str] = field(default_factory=dict)

@@ -119,7 +119,7 @@ class Sites:
     def at_head(self, keys: Collection[str]) -> str:
         """Code that finds out what keys of KEPT stand for."""
         self._temporaries.restart()
-        code = Code(self._shared.names, self._temporaries, frozenset())
+        code = Code(self._shared.names, self._temporaries, self._shared.known, frozenset())
         for key, find in OF_KEPT.items():
             if key in keys:
                 find(code)
@@ -194,10 +194,10 @@ class Sites:
         names = self._shared.names
         first = names.labels_given
         self._temporaries.restart()
-        front = Code(names, self._temporaries, self._kept)
+        front = Code(names, self._temporaries, self._shared.known, self._kept)
         if self.gathering and self.gathering.below and own:
             front.memo["%lanemask_lt"] = self.gathering.below
-        earlier, back = [Code(names, self._temporaries) for _ in range(2)]
+        earlier, back = [Code(names, self._temporaries, self._shared.known) for _ in range(2)]
         holed = subject.with_holes(_HOLE) if subject else None
         scenes = [
             Scene(self._shared, self._probes[number], _HOLE % f"site{place}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpuwatch.instrument import helpers
+from gpuwatch.instrument import clocks, helpers
 from gpuwatch.instrument.code import Code
 from gpuwatch.instrument.names import IDENTIFIER
 from gpuwatch.instrument.scene import OwnRegister, Scene, Shared
@@ -12,6 +12,7 @@ from gpuwatch.instrument.values import Value, convert
 from gpuwatch.probe.language import SAVE_WORDS
 from gpuwatch.probe.model import Probe, Ptx
 from gpuwatch.probe.verify_ptx import DECLARED
+from gpuwatch.ptx import isa
 from gpuwatch.ptx.model import Instruction, numbered
 from gpuwatch.ptx.types import TYPE_BITS
 
@@ -57,6 +58,10 @@ def substitute(code: Code, scene: Scene, action: Ptx) -> None:
     """Add a run of PTX for one place. What ADDR, OUT and the like stand for is computed in front
     of their instruction."""
     for instruction in action.instructions:
+        short = scene.shared.short.intersection(isa.registers_of(instruction.operands[:1]))
+        if short and clocks.is_first_clock(instruction):
+            clocks.keep_low(code, *(scene.shared.registers[name] for name in short))
+            continue
         words = {
             name: _operand(code, scene, instruction, name)
             for name in IDENTIFIER.findall(action.text, instruction.start, instruction.end)

@@ -15,6 +15,7 @@ from gpuwatch.instrument.bodies import (
     leaving,
 )
 from gpuwatch.instrument.calls import reached
+from gpuwatch.instrument.clocks import entry_clocks, read_at_the_end_only, short
 from gpuwatch.instrument.code import CLASS, DECLARED, Temporaries
 from gpuwatch.instrument.edits import Edits
 from gpuwatch.instrument.exposure import (
@@ -26,10 +27,12 @@ from gpuwatch.instrument.exposure import (
 from gpuwatch.instrument.gather import Gathering, gathered_maps
 from gpuwatch.instrument.known import known_registers
 from gpuwatch.instrument.layout import field_offsets, slots_at_sites
+from gpuwatch.instrument.marks import marks
 from gpuwatch.instrument.matching import match
 from gpuwatch.instrument.model import Dim3, Woven
 from gpuwatch.instrument.names import Names
 from gpuwatch.instrument.notes import notes
+from gpuwatch.instrument.pointers import declare_pointers, pointer_space
 from gpuwatch.instrument.reductions import blocks_commute
 from gpuwatch.instrument.scene import Shared
 from gpuwatch.instrument.sites import Sites
@@ -41,12 +44,8 @@ from gpuwatch.probe.walk import saves as saves_of
 from gpuwatch.ptx.affine import lane_strides
 from gpuwatch.ptx.collector import collector_paused
 from gpuwatch.ptx.convergence import Convergence, converge
-from gpuwatch.ptx.model import Directive, Function, Instruction, Module
-from gpuwatch.ptx.types import type_bytes
+from gpuwatch.ptx.model import Function, Instruction, Module
 
-_HEADER = frozenset({"version", "target", "address_size"})
-_POINTER_BYTES = 8
-_CONSTANT_BYTES = 64 << 10
 _REDUX = 80
 """The first generation with `redux.sync` (PTX ISA 9.0)."""
 _MOST_TRIES = 4
@@ -62,12 +61,14 @@ def weave(
     shape: tuple[Dim3, Dim3] | None = None,
     *,
     residents: int = 0,
+    brief: bool = False,
 ) -> Woven:
     """`module` with the probes of `program` woven into the kernel named exactly `entry`, and into
     the functions that it calls as far as the probes' registers allow. With `shape`, grid and
     block of the launch, what is woven holds for launches of that shape only, and costs less; with
     `residents` too, ptxas is told to leave room for so many blocks on an SM, if the kernel says
-    nothing of it itself.
+    nothing of it itself. `brief` says that no thread runs for 2^32 cycles: what is woven in then
+    takes a register less.
 
     Raises UserError when there is no such kernel, when a probe's position matches nothing, when a
     helper cannot be had there, or when a map's record cannot hold its fields.
@@ -81,12 +82,12 @@ def weave(
         bounds = _bounds(function, shape[1], residents) if shape and residents else ""
         parted, missed = frozenset[int](), frozenset[tuple[int, str]]()
         for _ in range(_MOST_TRIES):
-            weaver = _Weaver(module, function, program, known, strides, parted, missed)
+            weaver = _Weaver(module, function, program, known, strides, brief, parted, missed)
             woven = weaver.weave(bounds)
             if weaver.parted <= parted and weaver.missed <= missed:
                 return woven
             parted, missed = parted | weaver.parted, missed | weaver.missed
-        return _Weaver(module, function, program, known, strides, None).weave(bounds)
+        return _Weaver(module, function, program, known, strides, brief, None).weave(bounds)
 
 
 def _bounds(function: Function, block: Dim3, residents: int) -> str:
@@ -139,6 +140,7 @@ class _Weaver:
         program: Program,
         known: Mapping[str, str],
         strides: Mapping[str, int | None],
+        brief: bool,
         parting: frozenset[int] | None,
         wanted: frozenset[tuple[int, str]] = frozenset(),
     ) -> None:
@@ -156,19 +158,23 @@ class _Weaver:
         self._parting = parting
         self._convergence: Convergence | None = None
         self._shared.saved_once = frozenset(_saved_once(program))
+        self._shared.marks = marks(program, self._shared.saved_once)
         self._sites = Sites(self._shared, self._temporaries, wanted)
         kernel = [probe for probe in program.probes if probe.position == KERNEL]
         self._before = [probe for probe in kernel if probe.before]
         self._after = [probe for probe in kernel if not probe.before]
         self._counts = any(probe.level == "warp" for probe in self._after)
         self._functions = [function, *reached(module, function)]
+        if brief and len(self._functions) == 1:
+            self._shared.short = read_at_the_end_only(program, entry_clocks(program))
         self._matched = match(program, self._functions)
         self._kept: list[str] = []
 
     def weave(self, bounds: str) -> Woven:
         owned = [line for one in self._program.probes for line in text.declare(self._shared, one)]
         buffers = self._shared.buffers.departed + self._counts
-        self._shared.pointer_space = _pointer_space(self._module, buffers)
+        alone = len(self._functions) == 1
+        self._shared.pointer_space = pointer_space(self._module, self._function, buffers, alone)
         main = self._body(self._function)
         entry_lines = self._enter(main)
         found = self._matched.found
@@ -182,7 +188,7 @@ class _Weaver:
             body.weave(found[function.name], ending, FUNCTION_EXITS, falls=False)
         declared = owned + self._declarations()
         edits = Edits(self._module.text)
-        self._declare_pointers(edits, buffers)
+        declare_pointers(edits, self._module, self._function, self._shared, buffers)
         edits.before(self._function.body_start - 1, bounds)
         main.insert(edits, declared + entry_lines)
         for body, _ in others:
@@ -202,6 +208,8 @@ class _Weaver:
             counts_departures=self._counts,
             block_private_prefix=self._block_private_prefix(),
             left_out=tuple(self._matched.left_out),
+            takes_pointers=self._shared.pointer_space == "param",
+            marks=self._shared.marks,
         )
 
     def _body(self, function: Function) -> Body:
@@ -229,21 +237,14 @@ class _Weaver:
         private = all(map(blocks_commute, self._program.maps))
         return self._names.registers if private else ""
 
-    def _declare_pointers(self, edits: Edits, buffers: int) -> None:
-        if buffers:
-            end = max(
-                one.end
-                for one in self._module.statements
-                if isinstance(one, Directive) and one.name in _HEADER
-            )
-            name = self._shared.variable
-            space = self._shared.pointer_space
-            edits.after(end, f".visible .{space} .align 8 .u64 {name}[{buffers}];")
-
     def _declarations(self) -> list[str]:
         lines = [
             f"\t.reg .{DECLARED[CLASS[value.type]]} \t{value.text};"
             for value in self._shared.registers.values()
+        ]
+        lines += [
+            f"\t.reg .b32 \t{short(self._shared.registers[name])};"
+            for name in sorted(self._shared.short)
         ]
         gathering = self._sites.gathering
         sums = gathering.declarations() if gathering else []
@@ -305,17 +306,6 @@ def _generation(target: str) -> int:
     """The number in "sm_90a"."""
     digits = re.search(r"\d+", target)
     return int(digits[0]) if digits else 0
-
-
-def _pointer_space(module: Module, buffers: int) -> str:
-    """Constant memory, whose loads are the quickest, where it has room (64 KB, CUDA programming
-    guide, "Technical Specifications"); else global memory."""
-    taken = sum(
-        -(-type_bytes(one.type) * max(1, one.count) // _POINTER_BYTES) * _POINTER_BYTES
-        for one in module.variables
-        if one.space == "const"
-    )
-    return "const" if taken + _POINTER_BYTES * buffers <= _CONSTANT_BYTES else "global"
 
 
 def _saved_once(program: Program) -> Iterator[str]:

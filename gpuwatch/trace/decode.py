@@ -92,15 +92,19 @@ def folded(
 def folding(
     places: Sequence[MapPlace], read_map: Callable[[int], NDArray[np.uint8]]
 ) -> Callable[[int], NDArray[np.uint8]]:
-    """`read_map` by number of the buffer, with the copies of maps added up."""
+    """`read_map` by number of the buffer, with the copies of maps added up, and with the counts
+    that were not kept."""
     copied = {
         number: place
         for place in places
         if place.map.copies > 1
         for number in (place.records, place.counts)
     }
+    marked = {place.counts: place for place in places if place.mark >= 0}
 
     def read(number: int) -> NDArray[np.uint8]:
+        if number in marked:
+            return counts_of(marked[number], read_map).view(np.uint8)
         place = copied.get(number)
         if place is None:
             return read_map(number)
@@ -109,6 +113,16 @@ def folding(
         return records if number == place.records else counts.view(np.uint8)
 
     return read
+
+
+def counts_of(place: MapPlace, read_map: Callable[[int], NDArray[np.uint8]]) -> NDArray[np.uint32]:
+    """The saves in each slot of a map (uint32), from its records where they were not counted."""
+    if place.mark < 0:
+        return read_map(place.counts).view(np.uint32)
+    size = place.map.slot_bytes
+    words = read_map(place.records)[: place.slots * size].view(np.uint64).reshape(place.slots, -1)
+    arrived: NDArray[np.uint32] = (words[:, place.mark // 8] != 0).astype(np.uint32)
+    return arrived
 
 
 def decode(

@@ -16,7 +16,13 @@ from gpuwatch.probe import load
 SOURCE = """\
 __device__ int total;
 __device__ int table[64];
-__global__ void count() { atomicAdd(&total, 1); atomicAdd(&table[threadIdx.x], blockIdx.x + 1); }
+__device__ int *places[2] = {&total, table + 1};
+__global__ void count()
+{
+    atomicAdd(places[0], 1);
+    atomicAdd(&places[1][int(threadIdx.x) - 1], blockIdx.x + 1);
+    if (threadIdx.x == 0) places[1] = table + 1;
+}
 int main() { count<<<3, 64>>>(); return cudaDeviceSynchronize(); }
 """
 

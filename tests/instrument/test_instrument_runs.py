@@ -67,6 +67,7 @@ ONE_BASIC_BLOCK = {"straight", "exit", "falls through", "no parameters"}
 """The simulated clock moves from basic block to basic block, so these may take no time."""
 SM = {"block_sched": "cuid", "warp_duration": "sm"}
 CASES = [(name, grid, block) for name in KERNELS for grid, block in SHAPES]
+WHOLE_WARPS: list[tuple[Dim3, Dim3]] = [((5, 1, 1), (64, 1, 1)), ((2, 3, 2), (16, 2, 3))]
 
 
 def check(probed: Probed, name: str) -> None:
@@ -91,9 +92,23 @@ def test_each_warp_leaves_one_record(name: str, grid: Dim3, block: Dim3, probe: 
         assert warps.tolist() == list(range(probed.warps))
 
 
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("grid", "block"), [*SHAPES, *WHOLE_WARPS])
+@pytest.mark.parametrize("probe", PROGRAMS)
+def test_so_it_does_in_short_launches_of_a_known_shape(
+    name: str, grid: Dim3, block: Dim3, probe: str
+) -> None:
+    probed = run(KERNELS[name], PROGRAMS[probe], grid, block, n=prod(block) * 2 // 3, known=True)
+    check(probed, probe)
+    assert probed.woven.marks == {probe: 0}
+    assert "mov.u32 \t%gpw" in probed.woven.text and "_low, %clock;" in probed.woven.text
+    assert 0 < int(probed.maps[probe].column("start").max()) < 1 << 40
+
+
+@pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("probe", PROGRAMS)
 @pytest.mark.parametrize("last", [0, 11, 31])
-def test_a_record_covers_the_last_lane(last: int, probe: str) -> None:
+def test_a_record_covers_the_last_lane(last: int, probe: str, known: bool) -> None:
     """Lanes but `last` return at once; it stores the clock after a loop of its own."""
     text = kernel(
         "\t.reg .pred %p<3>; .reg .b32 %c<3>; .reg .b64 %t<2>;\n"
@@ -102,7 +117,7 @@ def test_a_record_covers_the_last_lane(last: int, probe: str) -> None:
         "\tsetp.lt.u32 %p2, %c1, 50;\n\t@%p2 bra AGAIN;\n"
         "\tmov.u64 %t1, %clock64; cvt.u32.u64 %c2, %t1;\n\tst.global.u32 [%a1], %c2;\n\tret;\n"
     )
-    probed = run(text, PROGRAMS[probe], (1, 1, 1), (32, 1, 1), n=last)
+    probed = run(text, PROGRAMS[probe], (1, 1, 1), (32, 1, 1), n=last, known=known)
     assert probed.counts[probe].tolist() == [1]
     record = probed.maps[probe].records[0]
     assert int(record["start"] + record["elapsed"]) & 0xFFFFFFFF >= probed.output[last]

@@ -27,16 +27,16 @@ from gpuwatch.toolchain import find
 
 HEADER = ".version 9.0\n.target {arch}\n.address_size 64\n"
 KERNELS = {
-    "no parameter, exit": ".visible .entry k()\n{\n\texit;\n}\n",
+    "no parameter, exit": ".visible .entry k(\n)\n{\n\texit;\n}\n",
     "predicated exit": (
-        ".visible .entry k(.param .u32 n)\n{\n\t.reg .pred %p<2>;\n\t.reg .b32 %r<3>;\n"
+        ".visible .entry k(.param .u32 n\n)\n{\n\t.reg .pred %p<2>;\n\t.reg .b32 %r<3>;\n"
         "\tmov.u32 %r1, %tid.x;\n\tld.param.u32 %r2, [n];\n\tsetp.ge.u32 %p1, %r1, %r2;\n"
         "\t@%p1 ret;\n\tbar.sync 0;\n\t@!%p1 exit;\n\tret;\n}\n"
     ),
-    "falls through": ".visible .entry k()\n{\n\tbar.sync 0;\n}\n",
+    "falls through": ".visible .entry k(\n)\n{\n\tbar.sync 0;\n}\n",
     "names taken": (
         ".visible .global .u32 gpuwatch_maps;\n"
-        ".visible .entry k()\n{\n\t.reg .b32 %gpwr<3>;\n\tmov.u32 %gpwr1, 1;\n\tret;\n}\n"
+        ".visible .entry k(\n)\n{\n\t.reg .b32 %gpwr<3>;\n\tmov.u32 %gpwr1, 1;\n\tret;\n}\n"
     ),
 }
 
@@ -89,7 +89,7 @@ def test_assembles_and_keeps_the_kernel(kernel: str, level: str, arch: str, tmp_
 def test_every_exit_saves(kernel: str, exits: int) -> None:
     probed = woven(kernel, "warp")[1]
     assert sum(site.probe == "b" for site in probed.sites) == exits
-    assert probed.text.count("st.global.u64") == exits
+    assert probed.text.count("st.global.v4.b32") == exits
 
 
 def test_the_clock_is_read_first() -> None:
@@ -101,7 +101,7 @@ def test_the_clock_is_read_first() -> None:
 def test_warps_per_block_is_a_ceiling() -> None:
     layout = lay_out(woven("falls through", "warp")[1], (3, 1, 1), (17, 3, 1))
     assert (layout.warps_per_block, layout.warps) == (2, 6)
-    assert layout.buffers == (96, 24, 24)
+    assert layout.buffers == (96, 0, 24)
 
 
 def test_sizes_of_a_huge_grid_do_not_wrap() -> None:

@@ -21,7 +21,7 @@ from gpuwatch.instrument.model import MapPlace
 from gpuwatch.probe import compose, parse_python, parse_toml, verify
 from gpuwatch.probe.model import Program
 from gpuwatch.ptx import parse
-from gpuwatch.trace.decode import folded
+from gpuwatch.trace.decode import counts_of, folded
 
 WORK = kernel("""\
 	.reg .b32 %v<9>; .reg .f32 %f<4>; .reg .b64 %d<3>; .reg .pred %p<4>;
@@ -281,7 +281,7 @@ def observe(program: Program) -> None:
             for number, contents in layout.fixed.items():
                 assert np.array_equal(loaded.read_map(number), contents)
             for place in layout.places:
-                counts[place.map.name] = loaded.read_map(place.counts).view(np.uint32).copy()
+                counts[place.map.name] = counts_of(place, loaded.read_map).copy()
                 check_slots(place, loaded.read_map(place.records), counts[place.map.name])
             loaded.close()
     finally:

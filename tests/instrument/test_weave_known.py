@@ -63,7 +63,7 @@ def test_a_known_shape_gives_the_same_places(grid: Dim3, block: Dim3) -> None:
     module, program = parse(kernel(BODY)), parse_python(THREADS, "stand.py")
     plain, known = weave(module, "k", program), weave(module, "k", program, (grid, block))
     assert plain.text != known.text
-    assert plain.inserted_lines == known.inserted_lines
+    assert plain.sites == known.sites
     layout = lay_out(plain, grid, block)
     launch = _launch(grid, block)
     one, other = (
@@ -96,6 +96,38 @@ def test_only_moves_are_folded() -> None:
 def test_the_pointers_go_where_there_is_room(taken: int, space: str) -> None:
     table = f".const .align 8 .b8 table[{taken}];\n"
     text = HEADER + table + kernel(BODY).removeprefix(HEADER)
-    woven = weave(parse(text), "k", load("block_sched"))
+    full = text.replace("(.param .u64 out", "(.param .b8 much[4080], .param .u64 out")
+    woven = weave(parse(full), "k", load("block_sched"))
     assert f".visible .{space} .align 8 .u64 {woven.pointer_variable}[3];" in woven.text
     assert f"ld.{space}.u64" in woven.text
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (".entry k(.param .u64 out, .param .u32 n\n)", ".param .align 8 .b8 gpuwatch_maps[24]"),
+        (".entry k ( // out (\n.param .u64 out, /* ) */ .param .u32 n\n)", ".param .u32 n\n"),
+    ],
+)
+def test_the_pointers_are_the_last_parameter(before: str, after: str) -> None:
+    usual = ".entry k(.param .u64 out, .param .u32 n\n)"
+    woven = weave(parse(kernel(BODY).replace(usual, before)), "k", load("block_sched"))
+    (entry,) = parse(woven.text).entries()
+    assert [one.name for one in entry.parameters] == ["out", "n", "gpuwatch_maps"]
+    assert after in woven.text
+    assert "ld.param.u64" in woven.text
+
+
+@pytest.mark.parametrize("head", [".entry k", ".entry k()", ".entry k(\n)"])
+def test_a_kernel_without_parameters_gets_one(head: str) -> None:
+    text = f"{HEADER}.visible {head}\n{{\n\tret;\n}}\n"
+    woven = weave(parse(text), "k", load("block_sched"))
+    (entry,) = parse(woven.text).entries()
+    assert [one.name for one in entry.parameters] == ["gpuwatch_maps"]
+
+
+def test_a_kernel_that_is_declared_twice_keeps_its_parameters() -> None:
+    text = kernel(BODY)
+    forward = text.replace(HEADER, HEADER + ".visible .entry k(.param .u64 out, .param .u32 n);\n")
+    woven = weave(parse(forward), "k", load("block_sched"))
+    assert ".const .align 8 .u64 gpuwatch_maps[3];" in woven.text

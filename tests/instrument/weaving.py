@@ -16,7 +16,7 @@ from gpuwatch.instrument.model import MapLayout, Woven
 from gpuwatch.launch.model import Dim3, Launch, Relocation
 from gpuwatch.probe.model import Program
 from gpuwatch.ptx import parse
-from gpuwatch.trace.decode import Decoded, decode
+from gpuwatch.trace.decode import Decoded, counts_of, decode
 
 HEADER = ".version 8.0\n.target sm_86\n.address_size 64\n"
 
@@ -50,7 +50,7 @@ OUT = """\
 def kernel(body: str) -> str:
     """A kernel `k(out, n)` whose body finds its index, output address and n in registers."""
     return HEADER + (
-        ".visible .entry k(.param .u64 out, .param .u32 n)\n{\n" + INDEX + OUT + body + "}\n"
+        ".visible .entry k(.param .u64 out, .param .u32 n\n)\n{\n" + INDEX + OUT + body + "}\n"
     )
 
 
@@ -90,21 +90,29 @@ def run_plain(text: str, grid: Dim3, block: Dim3, n: int) -> NDArray[np.uint32]:
 
 
 def run(
-    text: str, program: Program, grid: Dim3, block: Dim3, n: int = 0, sm_count: int = 0
+    text: str,
+    program: Program,
+    grid: Dim3,
+    block: Dim3,
+    n: int = 0,
+    sm_count: int = 0,
+    *,
+    known: bool = False,
 ) -> Probed:
-    """Weaves `program` into `k` and launches it plain and probed; a program with dynamic maps
-    twice, first to count. Maps per SM have `sm_count` slots, as many as there are SMs if it is 0.
-    Device memory behind a map or buffer that changed is an error."""
+    """Weaves `program` into `k`, with `known` for this shape and short launches alone, and
+    launches it plain and probed; a program with dynamic maps twice, first to count. Maps per SM
+    have `sm_count` slots, as many as there are SMs if it is 0. Device memory behind a map or
+    buffer that changed is an error."""
     module = parse(text)
-    woven = weave(module, "k", program)
+    woven = weave(module, "k", program, (grid, block) if known else None, brief=known)
     launch = launch_of(grid, block, n, bool(module.entries()[0].parameters))
     device = open_sim("a10", threads=1)
     image = KernelImage("k", woven.text, b"", 40, SHARED, woven.pointer_variable)
     saved: dict[str, NDArray[np.uint32]] = {}
     try:
         for _ in range(2 if any(map_.dynamic for map_ in program.maps) else 1):
-            known = sm_count or device.info.sm_count
-            layout = lay_out(woven, grid, block, sm_count=known, counts=saved)
+            sms = sm_count or device.info.sm_count
+            layout = lay_out(woven, grid, block, sm_count=sms, counts=saved)
             probed = device.load(image, launch, layout.buffers, layout.fixed)
             probed.run()
             output = probed.read_buffers()[0].view(np.uint32)
@@ -122,7 +130,7 @@ def read_maps(
     """Records and save counts of each map after a launch."""
     maps, counts = {}, {}
     for place in layout.places:
-        saves = probed.read_map(place.counts).view(np.uint32).copy()
+        saves = counts_of(place, probed.read_map).copy()
         records = probed.read_map(place.records).copy()
         offsets = layout.fixed.get(place.offsets)
         bounds = None if offsets is None else offsets.view(np.uint64)

@@ -17,7 +17,7 @@ from gpuwatch.probe import parse_python, parse_toml, verify
 from gpuwatch.probe.model import Program
 from gpuwatch.ptx import parse
 from gpuwatch.toolchain import assemble, find
-from gpuwatch.trace.decode import Decoded, decode
+from gpuwatch.trace.decode import Decoded, counts_of, decode
 
 HEADER = ".version 8.0\n.target sm_86\n.address_size 64\n"
 PROBE_HEADER = "from gpuwatch import Map, probe\nimport gpuwatch.language as gl\n"
@@ -153,7 +153,7 @@ def watch(
 
 
 def _decoded(place: MapPlace, buffers: list[NDArray[np.uint8]]) -> Decoded:
-    counts = buffers[place.counts].view(np.uint32)
+    counts = counts_of(place, buffers.__getitem__)
     return decode(place.map, place.slots, buffers[place.records], counts)
 
 

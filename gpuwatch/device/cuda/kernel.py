@@ -21,26 +21,38 @@ _POLL_SECONDS = 0.0002
 
 
 class Instance:
-    """A module of its own with map buffers of its own, ready to be launched."""
+    """Map buffers of its own, ready to be launched with; in a module of its own unless it is given
+    another one's, which it does not close."""
 
     def __init__(
-        self, driver: Any, image: KernelImage, launch: Launch, memory: LaunchMemory, maps: MapMemory
+        self,
+        driver: Any,
+        image: KernelImage,
+        launch: Launch,
+        memory: LaunchMemory,
+        maps: MapMemory,
+        module: CudaModule | None = None,
     ) -> None:
         self.maps = maps
         self._driver = driver
-        self._module = CudaModule(image.cubin)
+        self._own = module is None
+        self.module = module or CudaModule(image.cubin)
         contents = {name: memory.variable(name) for name in launch.globals}
         self._fill_variables(image, contents)
-        self._variables = VariableMemory(driver, self._module, memory.variables)
-        self.prepared = PreparedLaunch(
-            self._module.function(image.entry), launch, self._parameters(launch, memory)
-        )
+        self._variables = VariableMemory(driver, self.module, memory.variables)
+        block = self._parameters(launch, memory)
+        offsets = [slot.offset for slot in launch.slots]
+        if image.takes_pointers:
+            offsets.append(len(block))
+            block += maps.addresses()
+        function = self.module.function(image.entry)
+        self.prepared = PreparedLaunch(function, launch, block, offsets)
 
     def _parameters(self, launch: Launch, memory: LaunchMemory) -> bytes:
         """The parameter block with the addresses of buffers and module variables in it."""
         block = bytearray(memory.parameters())
         for symbol in launch.symbol_relocations:
-            place = self._module.variable(symbol.variable)
+            place = self.module.variable(symbol.variable)
             if place is None:
                 raise UserError(f"the loaded module lacks the variable {symbol.variable}", status=1)
             address = (place[0] + symbol.addend).to_bytes(8, "little")
@@ -48,10 +60,10 @@ class Instance:
         return bytes(block)
 
     def _fill_variables(self, image: KernelImage, contents: dict[str, bytes]) -> None:
-        if image.pointer_variable:
+        if image.pointer_variable and not image.takes_pointers:
             contents[image.pointer_variable] = self.maps.addresses()
         for name, value in contents.items():
-            place = self._module.variable(name)
+            place = self.module.variable(name)
             if place is not None:  # ptxas leaves out what this kernel never reads
                 address, size = place
                 self._driver.memcpy_htod(address, value[:size])
@@ -71,7 +83,8 @@ class Instance:
     def close(self) -> None:
         self._variables.close()
         self.maps.close()
-        self._module.close()
+        if self._own:
+            self.module.close()
 
 
 class CudaKernel:
@@ -112,9 +125,18 @@ class CudaKernel:
         return ()
 
     @property
+    def shared_module(self) -> CudaModule | None:
+        """Its module, if launches with other maps can be made of it too."""
+        alike = self.image.takes_pointers and not self.memory.variables
+        return self._instance.module if alike else None
+
+    @property
     def prepared(self) -> PreparedLaunch:
         """Its launch, to be put into any stream."""
         return self._instance.prepared
+
+    def ready(self) -> None:
+        """It is."""
 
     def run(self, _interrupt: Interrupt = never, /) -> RunResult:
         """One launch; seconds are those between two events around it.

@@ -8,6 +8,7 @@ Management", "Execution Control"). Contexts, memory, streams and events are PyCU
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -119,15 +120,21 @@ class CudaModule:
 class PreparedLaunch:
     """A kernel with shape, attributes and arguments of a launch; `start` costs one driver call.
 
-    `parameters` is the packed parameter block; `launch.slots` say where each argument lies.
+    `parameters` is the packed parameter block; the arguments lie in it at `offsets`.
     """
 
-    def __init__(self, function: ctypes.c_void_p, launch: Launch, parameters: bytes) -> None:
+    def __init__(
+        self,
+        function: ctypes.c_void_p,
+        launch: Launch,
+        parameters: bytes,
+        offsets: Sequence[int],
+    ) -> None:
         self._function = function
         self._launch = launch
         self._block = ctypes.create_string_buffer(parameters, max(1, len(parameters)))
         base = ctypes.addressof(self._block)
-        places = [base + slot.offset for slot in launch.slots]
+        places = [base + offset for offset in offsets]
         self._arguments = (ctypes.c_void_p * max(1, len(places)))(*places)
         self._attributes = _attributes(launch)
         self._configuration = _Configuration(

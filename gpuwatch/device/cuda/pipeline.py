@@ -14,7 +14,7 @@ from gpuwatch.device.base import Batch, Reduced
 from gpuwatch.device.cuda.kernel import CudaKernel, Instance, fault, hung, wait_for
 from gpuwatch.device.cuda.memory import MapMemory
 from gpuwatch.device.cuda.module import DriverError
-from gpuwatch.device.cuda.reduction import Reducer
+from gpuwatch.device.cuda.reduction import Reducer, ReductionGroup
 
 _AHEAD_SECONDS = 0.02
 """Work in the queue: enough while the host reads and draws a frame, little enough that a switch
@@ -22,11 +22,13 @@ is at once."""
 _GROUP_SECONDS = 0.002
 """A group's length: its one meeting of two streams is then a small part of it."""
 _MOST_LAUNCHES = 8
-_MAP_BYTES = 1 << 28
-"""Memory that groups may take for maps beyond the two sets that are always there."""
+_CACHE_SHARE = 8
+"""What part of the L2 the groups' maps may take, so that they do not drive out what the kernel
+keeps there."""
 _KNOWN_PAIRS = 20
-_SELDOM = 4
-"""After so many timed pairs, plain launches come so many times less often."""
+"""Timed pairs after which the ratio is known well."""
+_SELDOM = 16
+"""Beyond that, pairs come so many times less often."""
 _NAP_SECONDS = 0.00005
 
 _Span = tuple[Any, Any]
@@ -34,18 +36,12 @@ _Span = tuple[Any, Any]
 
 
 @dataclass(slots=True)
-class _Set:
-    """An instance of the kernel with its own maps, and the arguments of their reduction."""
-
-    instance: Instance
-    arguments: Any
-
-
-@dataclass(slots=True)
 class _Group:
-    """`ready` is recorded behind its launches, `free` once its maps are cleared again."""
+    """Instances of the kernel, each with its own maps, which are reduced together; `ready` is
+    recorded behind their launches, `free` once their maps are cleared again."""
 
-    sets: list[_Set]
+    instances: list[Instance]
+    reduction: ReductionGroup
     ready: Any
     free: Any
 
@@ -70,8 +66,9 @@ class _Gathered:
 
 
 class CudaPipeline:
-    """See `Pipeline`. One launch in `plain_every` is followed by a plain one, both timed while
-    nothing else runs; less often once their ratio is known well.
+    """See `Pipeline`. One launch in `plain_every` is timed, and then a plain one: each behind one
+    of its own kind that does not count, as if nothing else ran. They are less often once their
+    ratio is known well.
 
     Kernels run in one stream; reductions, copies and the clearing of maps in another, so that
     they overlap with the next group. `seconds` is about what a launch takes; `max_rate` is in
@@ -93,9 +90,12 @@ class CudaPipeline:
         self._plain_every = plain_every
         self._reducer = reducer
         self._kernels, self._after = self._driver.Stream(), self._driver.Stream()
-        size = _group_size(seconds, sum(probed.map_buffers), max_rate)
-        self._groups = [self._make_group(size) for _ in range(2)]
-        maps = self._groups[0].sets[0].instance.maps
+        cache = self._driver.device_attribute.L2_CACHE_SIZE
+        most = self._driver.Context.get_device().get_attribute(cache) // _CACHE_SHARE
+        sets = most // max(1, sum(probed.map_buffers))
+        size = _group_size(seconds, sets, max_rate)
+        self._groups = [self._make_group(size) for _ in range(2 if sets > 1 else 1)]
+        maps = self._groups[0].instances[0].maps
         self._host: NDArray[np.uint8] = self._driver.pagelocked_empty(maps.cleared_bytes, np.uint8)
         self._ahead = 1 + max(1, min(64, int(_AHEAD_SECONDS / (seconds * size))))
         self._pause = size / max_rate if max_rate else 0.0
@@ -135,7 +135,7 @@ class CudaPipeline:
         self._reducer.clear(self._after)
 
     def read_map(self, index: int) -> NDArray[np.uint8]:
-        return self._groups[0].sets[0].instance.maps.part(self._host, index)
+        return self._groups[0].instances[0].maps.part(self._host, index)
 
     def settle(self) -> None:
         for flight in self._flights:
@@ -146,25 +146,28 @@ class CudaPipeline:
         """Waits for what is under way, then frees."""
         self.settle()
         for group in self._groups:
-            for one in group.sets:
-                one.instance.close()
+            for one in group.instances:
+                one.close()
         self._reducer.close()
 
     # ---- setting up
 
     def _make_group(self, size: int) -> _Group:
-        group = _Group([self._make_set() for _ in range(size)], self._event(), self._event())
-        group.free.record(self._after)
-        return group
-
-    def _make_set(self) -> _Set:
         one = self._probed
         sizes = (*one.map_buffers, self._reducer.scratch_bytes)
-        maps = MapMemory(self._driver, sizes, one.fixed)
-        maps.clear(self._after)
-        instance = Instance(self._driver, one.image, one.launch, one.memory, maps)
-        places = [maps.address(index) for index in range(len(sizes))]
-        return _Set(instance, self._reducer.prepare(places[:-1], places[-1]))
+        instances, places = [], []
+        for _ in range(size):
+            maps = MapMemory(self._driver, sizes, one.fixed)
+            maps.clear(self._after)
+            instances.append(
+                Instance(self._driver, one.image, one.launch, one.memory, maps, one.shared_module)
+            )
+            *buffers, scratch = [maps.address(index) for index in range(len(sizes))]
+            places.append((buffers, scratch))
+        reduction = self._reducer.prepare(places)
+        group = _Group(instances, reduction, self._event(), self._event())
+        group.free.record(self._after)
+        return group
 
     def _event(self) -> Any:
         return self._driver.Event(self._driver.event_flags.DISABLE_TIMING)
@@ -173,36 +176,41 @@ class CudaPipeline:
 
     def _begin(self, *, copied: bool) -> None:
         """Puts a group's launches into one stream, and what follows them into the other."""
-        group = self._groups[self._begun % 2]
+        group = self._groups[self._begun % len(self._groups)]
         done = self._events.pop() if self._events else self._event()
-        flight = _Flight(done, len(group.sets), copied)
+        flight = _Flight(done, len(group.instances), copied)
         self._kernels.wait_for_event(group.free)
-        first, *others = group.sets
-        if self._until_plain <= 0:
-            self._launch_pair(first, flight)
-        else:
-            self._launch(first)
+        *others, last = group.instances
         for one in others:
             self._launch(one)
+        if self._until_plain <= 0:
+            self._launch_pair(last, flight)
+        else:
+            self._launch(last)
         group.ready.record(self._kernels)
         self._reduce(group, copied)
         flight.done.record(self._after)
         self._flights.append(flight)
         self._begun += 1
-        self._until_plain -= len(group.sets)
+        self._until_plain -= len(group.instances)
         self._next = time.monotonic() + self._pause
 
-    def _launch(self, one: _Set) -> None:
+    def _launch(self, one: Instance) -> None:
         self._probed.memory.restore(self._kernels)
-        one.instance.restore(self._kernels, self._probed.changed)
-        one.instance.prepared.start(self._kernels)
+        one.restore(self._kernels, self._probed.changed)
+        one.prepared.start(self._kernels)
 
-    def _launch_pair(self, one: _Set, flight: _Flight) -> None:
-        """A probed and a plain launch, timed, when no reduction runs beside them."""
+    def _launch_pair(self, one: Instance, flight: _Flight) -> None:
+        """A probed and a plain launch, timed when the former group's reduction has run."""
         for group in self._groups:
             self._kernels.wait_for_event(group.free)
-        one.instance.restore(self._kernels, self._probed.changed)
-        flight.probed = self._timed(one.instance.prepared)
+        self._launch(one)
+        one.maps.clear(self._kernels)
+        one.restore(self._kernels, self._probed.changed)
+        flight.probed = self._timed(one.prepared)
+        self._plain.restore_variables(self._kernels)
+        self._probed.memory.restore(self._kernels)
+        self._plain.prepared.start(self._kernels)
         self._plain.restore_variables(self._kernels)
         flight.plain = self._timed(self._plain.prepared)
         self._pairs += 1
@@ -220,14 +228,13 @@ class CudaPipeline:
 
     def _reduce(self, group: _Group, copied: bool) -> None:
         self._after.wait_for_event(group.ready)
-        for one in group.sets:
-            self._reducer.start(one.arguments, self._after)
+        self._reducer.start(group.reduction, self._after)
         if copied:
-            newest = group.sets[-1].instance.maps
+            newest = group.instances[-1].maps
             self._driver.memcpy_dtoh_async(self._host, newest.address(0), self._after)
             self._reducer.copy(self._after)
-        for one in group.sets:
-            one.instance.maps.clear(self._after)
+        for one in group.instances:
+            one.maps.clear(self._after)
         group.free.record(self._after)
 
     def _retire(self, gathered: _Gathered) -> None:
@@ -249,9 +256,9 @@ class CudaPipeline:
         return False
 
 
-def _group_size(seconds: float, map_bytes: int, max_rate: float) -> int:
-    """Launches in a group: fewer where they are long, their maps large or their rate limited."""
+def _group_size(seconds: float, sets: int, max_rate: float) -> int:
+    """Launches in a group: fewer where they are long, there is room for few sets of maps, or their
+    rate is limited."""
     by_time = _GROUP_SECONDS / max(seconds, 1e-6)
-    by_memory = _MAP_BYTES / max(map_bytes, 1) / 2
     by_rate = max_rate * _AHEAD_SECONDS if max_rate else _MOST_LAUNCHES
-    return max(1, min(_MOST_LAUNCHES, int(min(by_time, by_memory, by_rate))))
+    return max(1, min(_MOST_LAUNCHES, sets // 2, int(min(by_time, by_rate))))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ SOURCE = Path(__file__).with_name("reduce.cu")
 ENTRY = "gpuwatch_reduce"
 BUCKETS = 1024
 MAX_SMS = 512
-_THREADS = 1024
+_THREADS = 512
 _SLOTS_PER_BLOCK = 4 * _THREADS
 """Few, full blocks: each keeps one of the watched kernel's blocks off an SM for a moment."""
 _MOST_BLOCKS = 264
@@ -25,25 +27,37 @@ _WORD = 8
 _SUMS = 8
 """u64 words of `Sums` and, times four, of an SM's row in reduce.cu."""
 _SM_WORDS = 4
+_LAUNCH_WORDS = 5
+"""u64 words of `Launch` in reduce.cu."""
 
 
-class _Record(ctypes.Structure):
-    """`Record` of reduce.cu."""
+class _Map(ctypes.Structure):
+    """`Map` of reduce.cu."""
 
     _fields_ = (
-        ("bytes", ctypes.c_uint64),
-        ("saves", ctypes.c_uint64),
-        ("firsts", ctypes.c_uint64),
         ("slots", ctypes.c_uint64),
         ("size", ctypes.c_uint32),
         ("capacity", ctypes.c_uint32),
+        ("mark", ctypes.c_int32),
         ("start", ctypes.c_int32),
         ("start_bytes", ctypes.c_int32),
         ("elapsed", ctypes.c_int32),
         ("elapsed_bytes", ctypes.c_int32),
         ("sm", ctypes.c_int32),
         ("sm_bytes", ctypes.c_int32),
+        ("unused", ctypes.c_int32),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionGroup:
+    """Launches that are reduced together: their table in device memory, how many there are, and
+    the arguments of the kernel."""
+
+    table: Any
+    launches: int
+    arguments: Any
+    values: tuple[Any, ...]
 
 
 class Reducer:
@@ -65,48 +79,57 @@ class Reducer:
         self._host = driver.pagelocked_empty(self._totals_bytes // _WORD, np.uint64)
         self._host[:] = 0
         driver.memset_d8(self._totals, 0, self._totals_bytes)
-        self._arguments: list[Any] = []
+        self._tables: list[Any] = []
 
     @property
     def scratch_bytes(self) -> int:
         return self._rows + _WORD
 
-    def prepare(self, buffers: list[int], scratch: int) -> Any:
-        """What `start` needs for the map set whose buffers have these addresses."""
+    def prepare(self, sets: Sequence[tuple[Sequence[int], int]]) -> ReductionGroup:
+        """What `start` needs for launches with these map buffers and scratch, by address."""
         one = self._reduction
-        record = _Record(
-            buffers[one.records],
-            buffers[one.counts],
-            buffers[one.offsets] if one.offsets >= 0 else 0,
-            one.slots,
-            one.size,
-            one.capacity,
-            *_place(one.start),
-            *_place(one.elapsed),
-            *_place(one.sm if one.start is not None else None),
-        )
+        rows = np.zeros((len(sets), _LAUNCH_WORDS), np.uint64)
+        for row, (buffers, scratch) in zip(rows, sets, strict=True):
+            offsets = buffers[one.offsets] if one.offsets >= 0 else 0
+            places = buffers[one.records], buffers[one.counts], offsets, scratch
+            row[:] = *places, scratch + self._rows
+        table = self._driver.mem_alloc(rows.nbytes)
+        self._driver.memcpy_htod(table, rows)
+        self._tables.append(table)
         sums = int(self._totals)
         histogram = sums + _WORD * _SUMS
         values = (
-            record,
+            self._map(),
             ctypes.c_int(self._sms),
             ctypes.c_uint64(sums),
             ctypes.c_uint64(histogram),
-            ctypes.c_uint64(scratch),
             ctypes.c_uint64(histogram + _WORD * BUCKETS),
-            ctypes.c_uint64(scratch + self._rows),
+            ctypes.c_uint64(int(table)),
         )
         pointers = [ctypes.addressof(value) for value in values]
-        self._arguments.append(values)
-        return (ctypes.c_void_p * len(values))(*pointers)
+        arguments = (ctypes.c_void_p * len(values))(*pointers)
+        return ReductionGroup(table, len(sets), arguments, values)
 
-    def start(self, arguments: Any, stream: Any) -> None:
-        """Puts the reduction of one launch into a stream."""
+    def _map(self) -> _Map:
+        one = self._reduction
+        return _Map(
+            one.slots,
+            one.size,
+            one.capacity,
+            one.mark,
+            *_place(one.start),
+            *_place(one.elapsed),
+            *_place(one.sm if one.start is not None else None),
+            0,
+        )
+
+    def start(self, group: ReductionGroup, stream: Any) -> None:
+        """Puts the reduction of a group's launches into a stream."""
         blocks = max(1, min(_MOST_BLOCKS, -(-self._reduction.slots // _SLOTS_PER_BLOCK)))
         check(
             library().cuLaunchKernel(
-                self._function, blocks, 1, 1, _THREADS, 1, 1, 0,
-                ctypes.c_void_p(stream.handle), arguments, None,
+                self._function, blocks, group.launches, 1, _THREADS, 1, 1, 0,
+                ctypes.c_void_p(stream.handle), group.arguments, None,
             )
         )  # fmt: skip
 
@@ -122,7 +145,8 @@ class Reducer:
         return decode(self._host, self._sms)
 
     def close(self) -> None:
-        self._totals.free()
+        for memory in (self._totals, *self._tables):
+            memory.free()
         self._module.close()
 
 

@@ -19,13 +19,25 @@ class VariableMemory:
 
     def __init__(self, driver: Any, module: CudaModule, names: Iterable[str]) -> None:
         self._driver = driver
-        found = ((name, module.variable(name)) for name in names)
-        self._places = {name: place for name, place in found if place is not None}
-        self._first = self.read()
+        numbered = [(name, number, module.variable(name)) for number, name in enumerate(names)]
+        self._places = {name: place for name, _, place in numbered if place is not None}
+        self._numbers = {name: number for name, number, _ in numbered}
+        self._first = self._contents()
         self._copies: dict[str, Any] = {}
 
     def read(self) -> dict[str, NDArray[np.uint8]]:
-        """Their contents now."""
+        """Their contents now, the same in every module that computed the same: addresses of the
+        variables themselves, which differ, are given as the variable's number and the offset."""
+        contents = self._contents()
+        for content in contents.values():
+            words = content[: content.size // 8 * 8].view(np.uint64)
+            for name, (address, size) in self._places.items():
+                offsets = words - np.uint64(address)
+                pointing = offsets < size
+                words[pointing] = np.uint64(self._numbers[name] << 48) + offsets[pointing]
+        return contents
+
+    def _contents(self) -> dict[str, NDArray[np.uint8]]:
         contents = {}
         for name, (address, size) in self._places.items():
             contents[name] = np.empty(size, np.uint8)
@@ -33,7 +45,7 @@ class VariableMemory:
         return contents
 
     def changed(self) -> frozenset[str]:
-        now = self.read()
+        now = self._contents()
         return frozenset(
             name for name, first in self._first.items() if not np.array_equal(now[name], first)
         )

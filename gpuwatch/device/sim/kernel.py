@@ -141,6 +141,10 @@ class SimKernel:
         for symbol in self._launch.symbol_relocations:
             place = self._variables[symbol.variable]
             self._put_address(symbol.offset, place.address + symbol.addend)
+        if self._pointers in self._program.parameters:
+            first = self._program.parameters[self._pointers]
+            for number, place in enumerate(self._maps):
+                self._put_address(first + 8 * number, place.address)
 
     def _put_address(self, offset: int, address: int) -> None:
         place = self._parameters[offset : offset + 8]
@@ -196,7 +200,7 @@ class SimKernel:
         for name, value in self._launch.globals.items():
             if name in self._variables:
                 arena.write(self._variables[name], value)
-        if self._pointers and self._maps:
+        if self._pointers in self._variables and self._maps:
             maps = np.array([place.address for place in self._maps], np.uint64)
             arena.write(self._variables[self._pointers], maps.view(np.uint8))
 

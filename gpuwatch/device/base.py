@@ -171,6 +171,9 @@ class LoadedKernel(Protocol):
     def notes(self) -> tuple[str, ...]:
         """What cannot be exact on this device, for the header; empty when all is."""
 
+    def ready(self) -> None:
+        """Does what the first launch would else have to do before it starts."""
+
     def run(self, interrupt: Interrupt = never, /) -> RunResult:
         """Launches once: buffers from the launch's own contents, maps zeroed; waits.
 

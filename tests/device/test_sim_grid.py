@@ -75,7 +75,7 @@ __global__ void counts(unsigned *out) {
 }
 __global__ void one_is_long(volatile unsigned *out) {
   unsigned v = 7;
-  int rounds = blockIdx.x == 12 ? 10000000 : 10;
+  int rounds = blockIdx.x == 12 ? 60000000 : 10;
   out[blockIdx.x] = 1;
 #pragma unroll 1
   for (int k = 0; k < rounds; k++) v = v * 3 + (v >> 7);
@@ -101,7 +101,7 @@ LEFT_IN_LOCAL = """.version 8.0
 \tst.local.u32 [left], %r2;
 again:
 \tadd.u32 %r2, %r2, 1;
-\tsetp.lt.u32 %p1, %r2, 20000000;
+\tsetp.lt.u32 %p1, %r2, 200000000;
 \t@%p1 bra again;
 \tret;
 }

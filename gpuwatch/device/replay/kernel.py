@@ -53,6 +53,9 @@ class ReplayKernel:
     def notes(self) -> tuple[str, ...]:
         return self.facts.notes
 
+    def ready(self) -> None:
+        """It is."""
+
     def run(self, _interrupt: Interrupt = never, /) -> RunResult:
         """The next launch."""
         return self.run_at((self.position + 1) % len(self.numbers))

@@ -90,8 +90,8 @@ class SimKernel:
         symbols = code_addresses(self._module)
         symbols |= {name: place.address for name, place in self._variables.items()}
         self._initial = first_contents(self._module, self._variables, symbols)
-        self._code = Code(generate(self._module, self._program, symbols))
-        self._run = _Run(self._code.address)
+        self._text = generate(self._module, self._program, symbols)
+        self._code: Code | None = None
         warps = resident_warps(
             profile, self._residency.blocks, launch.blocks, launch.warps_per_block
         )
@@ -214,7 +214,15 @@ class SimKernel:
             if name in self._variables:
                 pointers.write(arena.view(self._variables[name]), addresses)
 
+    def ready(self) -> None:
+        """Makes the machine code."""
+        if self._code is None:
+            self._code = Code(self._text)
+            self._text = ""
+            self._run = _Run(self._code.address)
+
     def run(self, interrupt: Interrupt = never, /) -> RunResult:
+        self.ready()
         self._balance(interrupt)
         self._begin()
         profile = self._profile

@@ -22,6 +22,13 @@ _PROPERTIES = re.compile(r"Function properties for (\S+)")
 _SPILLS = re.compile(r"(\d+) bytes spill stores")
 _USED = re.compile(r"Used (\d+) registers(.*)")
 _SHARED = re.compile(r"(\d+) bytes smem")
+_NEWER = "use a newer toolkit: --cuda-home DIR, or CUDA_HOME=DIR"
+_HINTS = (
+    ("Unsupported .version", f"a newer toolkit has made this PTX; {_NEWER}, or make it again"),
+    (".target is higher", "it was made for a newer GPU: choose another with -d, or make it again"),
+    ("for option 'gpu-name'", _NEWER),
+)
+"""What mends some of ptxas's refusals, by words in them."""
 _ERROR = re.compile(rf"{re.escape(_FILE)}, line (\d+)\s*; (?:error|fatal)\s*: (.*)")
 
 
@@ -90,8 +97,9 @@ def _run_ptxas(toolchain: Toolchain, ptx: str, arch: str) -> tuple[bytes, str]:
 
 def _refusal(ptx: str, arch: str, output: str) -> UserError:
     match = _ERROR.search(output)
+    hint = next((hint for words, hint in _HINTS if words in output), "")
     if match is None:
-        return UserError(f"ptxas refused the PTX for {arch}", detail=output)
+        return UserError(f"ptxas refused the PTX for {arch}", detail=output, hint=hint)
     number = int(match[1])
     lines = ptx.splitlines()
     text = lines[number - 1] if 0 < number <= len(lines) else ""
@@ -100,6 +108,7 @@ def _refusal(ptx: str, arch: str, output: str) -> UserError:
         f"ptxas refused the PTX for {arch}: {match[2].strip()}",
         at=Location("<ptx>", number, column, text),
         detail=output,
+        hint=hint,
     )
 
 

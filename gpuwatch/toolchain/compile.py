@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 import tempfile
 from collections.abc import Sequence
 from itertools import pairwise
@@ -14,6 +15,7 @@ from gpuwatch.toolchain import dependencies
 from gpuwatch.toolchain.find import require_host_compiler
 from gpuwatch.toolchain.model import Toolchain
 from gpuwatch.toolchain.process import run
+from gpuwatch.toolchain.targets import require_target
 
 SECONDS = 300.0
 """Time limit of one run of nvcc."""
@@ -24,7 +26,7 @@ _NVCC_ERROR = re.compile(
 _GCC_ERROR = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?P<column>\d+): (?:fatal )?error", re.M
 )
-
+_UNKNOWN_TARGET = re.compile(r"Unsupported gpu architecture '\w*?(\d+)\w*'")
 _WORD = re.compile(r"\w+|\S")
 
 
@@ -44,9 +46,8 @@ def compile_to_ptx(toolchain: Toolchain, source: Path, arch: str, flags: Sequenc
         return known.decode()
     with tempfile.TemporaryDirectory(prefix="gpuwatch-") as folder:
         ptx = Path(folder) / "kernel.ptx"
-        files = run_nvcc(
-            toolchain, source, [f"-arch={arch}", "-ptx", "-lineinfo", *flags], ptx, Path(folder)
-        )
+        how = [f"-arch={arch}", "-ptx", "-lineinfo", *flags]
+        files = run_nvcc(toolchain, source, how, ptx, Path(folder), one_pass=True)
         text = ptx.read_text()
     dependencies.record("ptx", base, files, text.encode())
     return text
@@ -78,23 +79,33 @@ def _near(source: Path) -> str:
 
 
 def run_nvcc(
-    toolchain: Toolchain, source: Path, flags: Sequence[str], output: Path, scratch: Path
+    toolchain: Toolchain,
+    source: Path,
+    flags: Sequence[str],
+    output: Path,
+    scratch: Path,
+    *,
+    one_pass: bool = False,
 ) -> list[Path]:
     """Compiles `source` to `output`; gives the local files that went in.
 
-    `scratch` is a temporary folder that also takes nvcc's intermediate files. Raises UserError
-    when compiling fails.
+    `scratch` is a temporary folder that also takes nvcc's intermediate files. Where the source
+    is preprocessed in `one_pass`, that pass lists the files; nvcc makes one more for the list.
+    Raises UserError when compiling fails.
     """
     require_host_compiler()
     rule = scratch / "dependencies"
     done = run(
-        [toolchain.nvcc, *flags, "-x", "cu", "-MMD", "-MF", rule, "-o", output, source],
+        [toolchain.nvcc, *flags, "-x", "cu", *_listing(rule, one_pass), "-o", output, source],
         timeout=SECONDS,
         environment={"TMPDIR": str(scratch)},
     )
     if done.timed_out:
         raise UserError(f"nvcc took longer than {SECONDS:.0f} s on {source.name}", status=1)
     if done.status != 0:
+        unknown = _UNKNOWN_TARGET.search(done.output)
+        if unknown is not None:
+            require_target(toolchain, unknown[1])
         raise UserError(
             f"{source.name} does not compile",
             at=_first_error(done.output),
@@ -107,6 +118,14 @@ def run_nvcc(
             hint="leave out flags that change what nvcc writes or where, such as -o, --dryrun",
         )
     return dependencies.read_make_rule(rule, toolchain)
+
+
+def _listing(rule: Path, one_pass: bool) -> list[str]:
+    """The flags that have the files listed in `rule`."""
+    if not one_pass:
+        return ["-MMD", "-MF", str(rule)]
+    words = ("-MMD", "-MF", shlex.quote(str(rule).replace(",", "\\,")))
+    return [flag for word in words for flag in ("-Xcompiler", word)]
 
 
 def _first_error(output: str) -> Location | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,18 @@ def test_a_changed_header_is_compiled_anew(tmp_path: Path) -> None:
     second = compile_to_ptx(find(), source, "sm_86")
     assert "1111" in first
     assert "2222" in second
+
+
+def test_a_folder_for_temporary_files_may_have_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / "a,b c"
+    odd.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(odd))
+    (tmp_path / "value.h").write_text("#define VALUE 3333\n")
+    source = tmp_path / "uses.cu"
+    source.write_text('#include "value.h"\n__global__ void k(int *p) { *p = VALUE; }\n')
+    assert "3333" in compile_to_ptx(find(), source, "sm_86")
 
 
 def test_a_misspelt_source_is_pointed_at_its_neighbour(tmp_path: Path) -> None:

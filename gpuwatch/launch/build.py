@@ -73,15 +73,39 @@ def build_program(
     """
     further = [*relocatable(sources), *flags]
     code = "sm" if any(flag in _RELOCATABLE for flag in further) else "compute"
-    target = [f"-gencode=arch=compute_{number},code={code}_{number}", *further]
+    how = [f"-gencode=arch=compute_{number},code={code}_{number}", *further]
+    return _linked(toolchain, sources, how, ["-cudart", "shared", "-L", folder], folder)
+
+
+def build_for_gpu(
+    toolchain: Toolchain,
+    sources: Sequence[Path],
+    flags: Sequence[str],
+    number: str,
+    folder: Path,
+) -> Path:
+    """The same program for a real GPU: with machine code for the target `number`, source lines
+    and the toolkit's own runtime. Raises UserError as `build_program` does."""
+    how = [f"-gencode=arch=compute_{number},code=sm_{number}", "-lineinfo"]
+    how += [*relocatable(sources), *flags]
+    return _linked(toolchain, sources, how, ["-cudart", "static"], folder)[0]
+
+
+def _linked(
+    toolchain: Toolchain,
+    sources: Sequence[Path],
+    how: Sequence[str],
+    runtime: Sequence[str | Path],
+    folder: Path,
+) -> tuple[Path, list[Path]]:
     files: list[Path] = []
     objects = [folder / f"{index}.o" for index, _ in enumerate(sources)]
     for source, result in zip(sources, objects, strict=True):
-        files += run_nvcc(toolchain, source, ["-c", "-O3", *target], result, folder)
+        files += run_nvcc(toolchain, source, ["-c", "-O3", *how], result, folder)
     program = folder / "program"
     libraries = toolchain.nvcc.resolve().parent.parent / "lib"  # nvcc of the wheels misses it
-    link: list[str | Path] = ["-cudart", "shared", "-L", folder, "-L", libraries, "-o", program]
-    _run_tool([toolchain.nvcc, *link, *objects, *target], folder, sources[0].name)
+    link: list[str | Path] = [*runtime, "-L", libraries, "-o", program]
+    _run_tool([toolchain.nvcc, *link, *objects, *how], folder, sources[0].name)
     if not program.is_file():
         raise UserError(
             f"nvcc linked no program from {sources[0].name}",

@@ -11,7 +11,6 @@ resident blocks, occupancy. Writes a Markdown file and prints it.
 from __future__ import annotations
 
 import math
-import shutil
 import subprocess
 import sys
 import time
@@ -21,7 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from h200_timing import _metrics
 from timing_table import SOURCES
 
 from gpuwatch import __version__
@@ -32,7 +30,8 @@ from gpuwatch.engine.frame import Frame
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.report import occupancy_mean
 from gpuwatch.engine.session import Session
-from gpuwatch.toolchain import find
+from gpuwatch.errors import UserError
+from gpuwatch.toolchain import find, ncu
 
 PROBES = ("block_sched", "warp_duration")
 WATCH_SECONDS = 0.8
@@ -58,8 +57,11 @@ def main() -> None:
     with TemporaryDirectory() as name:
         built = _build(Path(name), device)
         rows = [_measure(source, device) for source in SOURCES]
-        tool = shutil.which("ncu")
-        if tool is not None:
+        try:
+            tool = ncu.find_ncu()
+        except UserError as problem:
+            print(problem, file=sys.stderr)
+        else:
             for row in rows:
                 row.ncu = _occupancy(tool, built[row.name])
     text = "\n".join(_lines(rows, device)) + "\n"
@@ -121,13 +123,12 @@ def _bare_rate(session: Session) -> float:
     return best
 
 
-def _occupancy(tool: str, binary: Path) -> float | None:
+def _occupancy(tool: Path, binary: Path) -> float | None:
     try:
-        value = _metrics(tool, binary)[OCCUPANCY]
-    except (SystemExit, ValueError, KeyError, subprocess.TimeoutExpired) as problem:
+        return ncu.count(tool, [binary], [OCCUPANCY], timeout=60.0)[OCCUPANCY]
+    except UserError as problem:
         print(f"ncu {binary.name}: {problem}", file=sys.stderr)
         return None
-    return float(value.split()[0])
 
 
 def _lines(rows: list[Row], device: str) -> Iterator[str]:

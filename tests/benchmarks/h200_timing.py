@@ -11,8 +11,6 @@ Compute. DEVICE is cuda unless given.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import shutil
@@ -21,13 +19,15 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from timing_table import HERE, SOURCES, Measured
 
-from gpuwatch.toolchain import find
+from gpuwatch.errors import UserError
+from gpuwatch.toolchain import find, ncu
 
 LAUNCHES = 40
 LIMIT_SECONDS = 225.0
@@ -76,7 +76,7 @@ class Bench:
             return None
         try:
             return step(*arguments)
-        except (SystemExit, subprocess.TimeoutExpired, ValueError) as problem:
+        except (SystemExit, subprocess.TimeoutExpired, ValueError, UserError) as problem:
             self.results["problems"][name] = str(problem)
             return None
 
@@ -135,32 +135,20 @@ class Bench:
         (self.folder / "sass.txt").write_text("\n".join(texts))
 
     def profile(self) -> None:
-        tool = shutil.which("ncu")
+        """METRICS of each program's first launch, in base units."""
+        tool = self.attempt("ncu", ncu.find_ncu)
         if tool is None:
-            self.results["problems"]["ncu"] = "not found"
             return
+        count = partial(ncu.count, metrics=METRICS, timeout=60.0)
         for source in SOURCES:
             if source.stem not in self.binaries:
                 continue
-            found = self.attempt(f"ncu {source.stem}", _metrics, tool, self.binaries[source.stem])
+            found = self.attempt(f"ncu {source.stem}", count, tool, [self.binaries[source.stem]])
             if found is not None:
                 self.results["ncu"][source.stem] = found
 
     def write(self) -> None:
         (self.folder / "timing.json").write_text(json.dumps(self.results, indent=1))
-
-
-def _metrics(tool: str, binary: Path) -> dict[str, str]:
-    """METRICS of the program's first launch, each with its unit; ValueError without any."""
-    command = [tool, "--csv", "--page", "raw", "--metrics", ",".join(METRICS)]
-    output = run([*command, "--launch-count", "1", str(binary)])
-    rows = list(csv.reader(io.StringIO(output[output.index('"ID"') :])))
-    names, units, values = rows[0], rows[1], rows[2]
-    return {
-        name: f"{value} {unit}".strip()
-        for name, unit, value in zip(names, units, values, strict=True)
-        if name in METRICS
-    }
 
 
 def main() -> None:

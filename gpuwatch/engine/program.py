@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.device.base import Device
+from gpuwatch.device.cuda import load_libcuda, require_driver_for
 from gpuwatch.engine import choices
 from gpuwatch.engine.frame import KernelChoice, LaunchChoice
 from gpuwatch.engine.given import GivenLaunches
@@ -52,6 +53,8 @@ class WatchedProgram:
         source = Path(options.source)
         link = [Path(name) for name in options.link]
         self.toolchain: Toolchain = find(options.cuda_home)
+        if device.info.kind == "cuda":
+            require_driver_for(self.toolchain.version, load_libcuda())
         progress(f"compiling {source.name} for {self.arch} with nvcc {self.toolchain.version}")
         text = read_ptx(self.toolchain, source, self.arch, options.nvcc_flags, link)
         self.module: Module = parse(text, source.with_suffix(".ptx").name)

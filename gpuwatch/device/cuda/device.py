@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwatch.device.base import DeviceInfo, KernelImage, LoadedKernel, Reduction
-from gpuwatch.device.cuda.driver import import_pycuda
+from gpuwatch.device.cuda.binding import import_pycuda
+from gpuwatch.device.cuda.gpus import chosen, not_opened, shown_gpus
 from gpuwatch.device.cuda.kernel import CudaKernel, fault
 from gpuwatch.device.cuda.memory import LaunchMemory
 from gpuwatch.device.cuda.module import DriverError
@@ -44,6 +45,11 @@ class CudaDevice:
             clock_hz=self._answers.clock_khz * 1e3,
             modelled=False,
         )
+
+    @property
+    def driver(self) -> Any:
+        """PyCUDA's driver module; this device's context is current."""
+        return self._driver
 
     @property
     def info(self) -> DeviceInfo:
@@ -128,21 +134,12 @@ def open_cuda(index: int = 0, timeout: float = 10.0) -> CudaDevice:
 
     Raises UserError that says what is missing: the driver, PyCUDA, or that GPU.
     """
+    gpu = chosen(shown_gpus(), index)
     driver = import_pycuda()
-    count = driver.Device.count()
-    if not 0 <= index < count:
-        raise UserError(
-            f"there is no GPU {index}: the driver shows {count}",
-            hint="`gpuwatch doctor` lists them; CUDA_VISIBLE_DEVICES hides the others",
-        )
     try:
         return CudaDevice(driver, index, timeout)
     except driver.Error as problem:
-        raise UserError(
-            f"GPU {index} cannot be opened",
-            detail=str(problem),
-            hint="another process may hold it exclusively: see nvidia-smi",
-        ) from problem
+        raise not_opened(gpu, str(problem)) from problem
 
 
 def _no_memory(problem: Exception) -> bool:

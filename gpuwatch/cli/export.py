@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from gpuwatch.cli.traces import find_trace
 from gpuwatch.engine.replay import ReplaySession
 from gpuwatch.errors import UserError
 from gpuwatch.trace.export import export
 
 
 def run(given: argparse.Namespace) -> int:
-    session = ReplaySession(Path(given.source), given.kernel)
+    session = ReplaySession(find_trace(given.source), given.kernel)
     session.prepare()
     numbers = session.numbers
     if given.launch is not None:

@@ -6,18 +6,19 @@ import argparse
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from gpuwatch.cli.arguments import options_of
 from gpuwatch.cli.printed import KeptOutput
+from gpuwatch.cli.report_console import report_console
 from gpuwatch.cli.sessions import prepared_session
 from gpuwatch.engine import callbacks
 from gpuwatch.engine.recording import default_folder, record
 from gpuwatch.trace import Trace
-from gpuwatch.trace.callback import CallbackRun
+from gpuwatch.trace.callback import CallbackRun, check_callback
 
 
 def run(given: argparse.Namespace) -> int:
+    if given.callback:
+        check_callback(Path(given.callback))
     target = Path(given.output) if given.output else default_folder()
     was_there = target.exists()
     try:
@@ -31,7 +32,7 @@ def run(given: argparse.Namespace) -> int:
     size = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
     print(f"{folder}: {given.launches} launches, {size:,} bytes")
     for run in runs:
-        callbacks.render(run, Console(highlight=False, soft_wrap=True))
+        callbacks.render(run, report_console())
     return 0
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from gpuwatch.cli import report
+from gpuwatch.cli.traces import find_trace
 from gpuwatch.cli.user_keys import user_keymap
 from gpuwatch.engine.replay_watch import ReplayWatch
 from gpuwatch.tui.app import can_draw, run_app
@@ -17,5 +17,6 @@ def run(given: argparse.Namespace) -> int:
         return report.run_trace(given)
     keymap = user_keymap()
     callback = None if given.no_callback else given.callback
-    watch = ReplayWatch(Path(given.source), given.kernel, callback)
+    path, seconds = find_trace(given.source), given.callback_timeout
+    watch = ReplayWatch(path, given.kernel, callback, seconds)
     return run_app(watch, ascii_only=given.ascii, picker=False, screen=ReplayScreen, keymap=keymap)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from gpuwatch.engine.frame import LogEntry
+from gpuwatch.errors import UserError
 from gpuwatch.probe import load
 from gpuwatch.probe.catalogue import folder, presets
+from gpuwatch.trace import Trace
 from gpuwatch.trace.callback import CallbackRun, run_callback
 from gpuwatch.trace.facts import KernelFacts
 
@@ -36,6 +40,25 @@ def run_callbacks(
     return [run_callback(callback, result, kernel, timeout) for callback in callbacks]
 
 
+def log_of(named: str, trace: Trace, timeout: float) -> list[LogEntry]:
+    """Runs the callbacks for a trace's last launch; what they printed and how they failed."""
+    last = trace.launch(len(trace.results) - 1)
+    try:
+        runs = run_callbacks(named, last.kernel, last.result.path, timeout)
+    except UserError as problem:
+        return [LogEntry(time.time(), "error", problem.render())]
+    return [entry for run in runs for entry in _entries(run)]
+
+
+def _entries(run: CallbackRun) -> list[LogEntry]:
+    name = Path(run.file).name
+    entries = [LogEntry(time.time(), "worker", f"callback {name}:\n{run.output.rstrip()}")]
+    if run.problem:
+        text = f"the callback {name} failed: {run.problem}"
+        entries.append(LogEntry(time.time(), "error", text))
+    return entries
+
+
 def render(run: CallbackRun, console: Console) -> None:
     """Prints what the callback printed, and how it failed if it did."""
     console.print()
@@ -52,7 +75,7 @@ def shortened(output: str) -> str:
     over = len(lines) - 2 * _EDGE_LINES
     if over <= 1:
         return "\n".join(lines)
-    left_out = f"... {over:,} lines; --json has them"
+    left_out = f"... {over:,} lines; gpuwatch report --json has them"
     return "\n".join((*lines[:_EDGE_LINES], left_out, *lines[-_EDGE_LINES:]))
 
 

@@ -43,6 +43,11 @@ class Options:
     """Further sources to switch to; each is a program of its own."""
     map_limit: int = DEFAULT_MAP_LIMIT
     """Most bytes that a probe's maps may take."""
+    callback: str | None = ""
+    """What runs for what the screen records: a file, "" for the one that ships with the preset,
+    None for none."""
+    callback_timeout: float = 60.0
+    """Seconds that it may take."""
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -26,9 +27,16 @@ Told = Callable[[int], None]
 """Hears how many launches are written."""
 
 
+_given: Counter[str] = Counter()
+"""How often this process has given each name of a folder."""
+
+
 def default_folder() -> Path:
-    """trace/Aug14_112435_2682: month, day, time and process."""
-    return Path("trace") / f"{time.strftime('%b%d_%H%M%S')}_{os.getpid()}"
+    """trace/Aug14_112435_2682: month, day, time and process; of further ones of the same second
+    their number, too."""
+    name = f"{time.strftime('%b%d_%H%M%S')}_{os.getpid()}"
+    _given[name] += 1
+    return Path("trace") / (name if _given[name] == 1 else f"{name}_{_given[name]}")
 
 
 def record(session: Session, target: Path, launches: int, told: Told = lambda _count: None) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 from gpuwatch.engine.frame import Listing, LogEntry
 from gpuwatch.engine.listing import FILE, source_lines
 from gpuwatch.trace.facts import KernelFacts
+from gpuwatch.trace.values import harmless
 from gpuwatch.trace.writer import EVENTS, KERNELS
 
 _MOST_TEXT = 16 << 20
@@ -60,8 +61,11 @@ def log_of_trace(trace: Path) -> list[LogEntry]:
 
 
 def _text(path: Path) -> str:
+    """Up to _MOST_TEXT bytes, harmless to a terminal; "" for what is no file."""
+    if not path.is_file():
+        return ""
     try:
         with path.open("rb") as file:
-            return file.read(_MOST_TEXT).decode("utf-8", "replace")
+            return harmless(file.read(_MOST_TEXT).decode("utf-8", "replace"), lines=True)
     except OSError:
         return ""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpuwatch.device.base import DeviceInfo
 from gpuwatch.engine.background import guarded
-from gpuwatch.engine.callbacks import run_callbacks
+from gpuwatch.engine.callbacks import log_of
 from gpuwatch.engine.frame import (
     Frame,
     KernelChoice,
@@ -22,7 +22,6 @@ from gpuwatch.engine.frame import (
 )
 from gpuwatch.engine.replay import ReplaySession
 from gpuwatch.engine.replay_texts import listing_of_trace, log_of_trace
-from gpuwatch.errors import UserError
 from gpuwatch.launch import LaunchForm
 from gpuwatch.trace.callback import SECONDS
 
@@ -35,12 +34,20 @@ class ReplayWatch:
     trace: there is no kernel that could crash this process.
 
     `callback` is the file that the user names, "" for the one that ships with the preset, None
-    for none; it runs beside the replay for the last launch, and what it prints is in the log.
+    for none; it runs beside the replay for the last launch, so many seconds at most, and what it
+    prints is in the log.
     Raises UserError for a folder that is no trace.
     """
 
-    def __init__(self, path: Path, kernel: str = "", callback: str | None = "") -> None:
-        self._path, self._wanted, self._callback = path, kernel, callback
+    def __init__(
+        self,
+        path: Path,
+        kernel: str = "",
+        callback: str | None = "",
+        callback_seconds: float = SECONDS,
+    ) -> None:
+        self._path, self._wanted = path, kernel
+        self._callback, self._callback_seconds = callback, callback_seconds
         self._requests: queue.Queue[Callable[[], None]] = queue.Queue()
         self._log: list[LogEntry] = []
         self._closed = False
@@ -199,18 +206,5 @@ class ReplayWatch:
 
     def _call_back(self) -> None:
         """Beside the replay; what comes of it is appended to the log."""
-        session = self._session
-        last = session.trace.results[-1]
-        facts = session.trace.launch(len(session.trace.results) - 1).kernel
-        try:
-            runs = run_callbacks(self._callback or "", facts, last, SECONDS)
-        except UserError as problem:
-            self._log = [*self._log, LogEntry(time.time(), "error", problem.render())]
-            return
-        for run in runs:
-            name = Path(run.file).name
-            said = [LogEntry(time.time(), "worker", f"callback {name}:\n{run.output.rstrip()}")]
-            if run.problem:
-                text = f"the callback {name} failed: {run.problem}"
-                said.append(LogEntry(time.time(), "error", text))
-            self._log = [*self._log, *said]
+        trace = self._session.trace
+        self._log = [*self._log, *log_of(self._callback or "", trace, self._callback_seconds)]

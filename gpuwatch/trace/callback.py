@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import select
@@ -11,11 +12,13 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from gpuwatch.errors import UserError
 from gpuwatch.trace.facts import KernelFacts
 from gpuwatch.trace.reader_script import NAME, reader_script
+from gpuwatch.trace.values import harmless
 
 SECONDS = 60.0
 """Time limit of a callback."""
@@ -42,6 +45,15 @@ class CallbackRun:
     problem: str = ""
 
 
+def check_callback(callback: Path) -> None:
+    """Raises UserError when there is no such file."""
+    if not callback.is_file():
+        raise UserError(
+            f"there is no callback {callback}",
+            hint="name a Python file with --callback, or pass --no-callback",
+        )
+
+
 def run_callback(
     callback: Path, result: Path, kernel: KernelFacts, timeout: float = SECONDS
 ) -> CallbackRun:
@@ -51,11 +63,7 @@ def run_callback(
     so nothing of the trace's own is executed. A failure is told in the run. Raises UserError when
     there is no such file.
     """
-    if not callback.is_file():
-        raise UserError(
-            f"there is no callback {callback}",
-            hint="name a Python file with --callback, or pass --no-callback",
-        )
+    check_callback(callback)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpuwatch-") as name:
         folder = Path(name)
@@ -66,7 +74,7 @@ def run_callback(
         output, problem = _run(command, folder, begun + timeout)
     if problem == _LATE:
         problem = f"it took longer than {timeout:g} s and was ended"
-    text = output.decode("utf-8", "replace")
+    text = harmless(output.decode("utf-8", "replace"), lines=True)
     if len(output) == MOST_OUTPUT:
         text += f"\n(what it printed beyond {MOST_OUTPUT:,} bytes is left out)\n"
     return CallbackRun(str(callback), str(result), time.monotonic() - begun, text, problem)
@@ -89,13 +97,16 @@ def _run(command: list[str], folder: Path, deadline: float) -> tuple[bytes, str]
         env=environment,
         start_new_session=True,
     )
+    end = partial(_end, child)
+    atexit.register(end)  # a thread that runs it may be gone before it is
     try:
         output = _printed(child, deadline)
         status = child.wait(max(deadline - time.monotonic(), 0))
     except subprocess.TimeoutExpired as late:
         return late.output or b"", _LATE
     finally:
-        _end(child)
+        end()
+        atexit.unregister(end)
     if status < 0:
         return output, f"it was ended by {signal.Signals(-status).name}"
     return output, f"it ended with status {status}" if status else ""

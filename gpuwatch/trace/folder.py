@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuwatch.errors import UserError
@@ -13,6 +13,7 @@ from gpuwatch.trace import info, probe_text
 from gpuwatch.trace.facts import KernelFacts
 from gpuwatch.trace.foreign import ForeignProbe
 from gpuwatch.trace.result import Result, open_result
+from gpuwatch.trace.values import check_plain
 from gpuwatch.trace.writer import KERNELS, RESULTS
 
 _RESULT = re.compile(r"(\d+)(?:\.(\d+))?\.bin", re.ASCII)
@@ -44,6 +45,7 @@ class Trace:
         """Opens result file `number`, counted from 0."""
         result = open_result(self.results[number])
         if self._foreign is not None:
+            result = replace(result, facts=replace(result.facts, number=number))
             return TraceLaunch(self._foreign.facts(result, self.path / KERNELS), result)
         kernel = self._kernels.get(result.facts.kernel)
         if kernel is None:
@@ -87,6 +89,10 @@ def _own_kernels(folder: Path) -> dict[str, KernelFacts]:
     """By folder name; empty where another tool wrote the trace."""
     found = {}
     for path in sorted(folder.glob(f"*/{info.NAME}")):
+        if not path.parent.name.isprintable():
+            raise UserError(
+                f"{folder} has a folder {path.parent.name!r}", hint="name it as it was recorded"
+            )
         document = _own_info(path)
         if document is not None:
             found[path.parent.name] = info.read_info(document, path)
@@ -117,6 +123,7 @@ def _parse(text: str, path: Path) -> Mapping[str, object]:
 
 
 def _read(path: Path) -> str:
+    check_plain(path)
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_TEXT + 1)

@@ -11,7 +11,7 @@ from gpuwatch.probe.model import Map
 from gpuwatch.trace.facts import KernelFacts
 from gpuwatch.trace.info import read_map
 from gpuwatch.trace.result import Result
-from gpuwatch.trace.values import Values
+from gpuwatch.trace.values import Values, check_plain, harmless
 
 NOTE = "this trace does not say on which device it was recorded"
 
@@ -24,7 +24,7 @@ class ForeignProbe:
         tables = document.get("map")
         if not isinstance(tables, dict) or not tables:
             raise UserError(f"{path} has no maps", hint="a probe has a [map.NAME] for its records")
-        self.name = _only_key(document.get("probe")) or next(iter(tables))
+        self.name = harmless(_only_key(document.get("probe")) or next(iter(tables)))
         self.maps = tuple(_map(name, table, path) for name, table in tables.items())
         self.always = frozenset(one.name for one in self.maps if _at_kernel(document, one))
 
@@ -75,8 +75,9 @@ def _only_key(table: object) -> str:
 
 
 def _first_line(path: Path) -> str:
+    check_plain(path)
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return file.readline(4096).strip()
+            return harmless(file.readline(4096).strip())
     except OSError:
         return ""

@@ -65,7 +65,14 @@ class Launch(NamedTuple):
 
 
 def read(path: str) -> Launch:
-    """Every map of one result file. Raises ValueError for a file that is cut off."""
+    """Every map of one result file. Raises ValueError for a file that is cut off or altered."""
+    try:
+        return _read(path)
+    except (struct.error, KeyError, IndexError, TypeError, OverflowError) as problem:
+        raise ValueError(f"{path} is cut off or was altered: {problem!r}") from problem
+
+
+def _read(path: str) -> Launch:
     with Path(path).open("rb") as file:
         memory = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     header = TraceHeader(*struct.unpack_from("<8i", memory, 0))
@@ -130,15 +137,15 @@ def _read_map(
     entry: dict[str, Any],
 ) -> MapRecords:
     slots = entry["slots"]
-    counts = _counts(memory, slots + (schema["level"] == "sm"), entry)
-    beyond = int(counts[slots]) if schema["level"] == "sm" else 0
-    counts = counts[:slots]
     bounds = None
     if schema["dynamic"]:
         bounds = struct.unpack_from(f"<{slots + 1}Q", memory, entry["offsets_at"])
     used = (bounds[-1] if bounds else slots * schema["cap"]) * schema["size"]
     if section.offset + used > len(memory):
         raise ValueError(f"the file ends before the records of map {schema['name']} do")
+    counts = _counts(memory, slots + (schema["level"] == "sm"), entry)
+    beyond = int(counts[slots]) if schema["level"] == "sm" else 0
+    counts = counts[:slots]
     data = memory[section.offset : section.offset + used]
     if schema["type"] == "hist":
         kept: Any = [schema["cap"]] * slots

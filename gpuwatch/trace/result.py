@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,10 +110,16 @@ def open_result(path: Path) -> Result:
 
 def _mapped(path: Path) -> NDArray[np.uint8]:
     try:
-        with path.open("rb") as file:
-            if path.stat().st_size == 0:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not block
+        try:
+            state = os.fstat(file)
+            if not stat.S_ISREG(state.st_mode):
+                raise wrong(path, "it is no plain file")
+            if state.st_size == 0:
                 return np.empty(0, np.uint8)
-            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            mapping = mmap.mmap(file, 0, access=mmap.ACCESS_READ)
+        finally:
+            os.close(file)
     except OSError as problem:
         raise UserError(
             f"cannot read {path}: {problem.strerror}", hint="name a file of a trace's result/"
@@ -148,7 +156,7 @@ def _extension(
         number=values.whole("number"),
         kernel_seconds=values.real("kernel_seconds"),
         thread_instructions=None if instructions < 0 else instructions,
-        printed=values.text("printed"),
+        printed=values.text("printed", lines=True),
     )
 
 

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from gpuwatch.errors import UserError
 
 T = TypeVar("T", bound=str)
 _MOST = (1 << 62) - 1
+_LINES = (ord("\n"), ord("\t"))
+_CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], "\ufffd")
+_CONTROLS_IN_LINES = {code: mark for code, mark in _CONTROLS.items() if code not in _LINES}
+
+
+def check_plain(path: Path) -> None:
+    """Raises UserError for what is there and no file, such as a pipe, from which reading would
+    never end."""
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is no plain file", hint="it was altered: copy the trace again")
+
+
+def harmless(text: str, *, lines: bool = False) -> str:
+    """The text with U+FFFD for characters that steer a terminal; new lines and tabs are kept with
+    `lines`."""
+    if text.isprintable():
+        return text
+    return text.translate(_CONTROLS_IN_LINES if lines else _CONTROLS)
 
 
 class Values:
@@ -37,11 +56,12 @@ class Values:
             raise self.wrong(key, "a finite number of at least 0")
         return float(value)
 
-    def text(self, key: str, default: str = "") -> str:
+    def text(self, key: str, default: str = "", *, lines: bool = False) -> str:
+        """Harmless to a terminal; of several lines with `lines`."""
         value = self._get(key, default)
         if not isinstance(value, str):
             raise self.wrong(key, "text")
-        return value
+        return harmless(value, lines=lines)
 
     def one_of(self, key: str, known: Mapping[str, T], default: T) -> T:
         value = self.text(key, default)
@@ -69,7 +89,7 @@ class Values:
         value = self._get(key, [])
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
             raise self.wrong(key, "a list of texts")
-        return tuple(value)
+        return tuple(map(harmless, value))
 
     def table(self, key: str) -> Values:
         return Values(self._get(key, {}), f"{self._where}, {key}")
@@ -85,7 +105,7 @@ class Values:
         value = self._get(key, [])
         if not isinstance(value, list) or not all(_is_row(row, length) for row in value):
             raise self.wrong(key, f"a list of lists of {length} texts")
-        return [tuple(row) for row in value]
+        return [tuple(map(harmless, row)) for row in value]
 
     def wrong(self, key: str, wanted: str) -> UserError:
         found = repr(self._document.get(key))
@@ -97,7 +117,7 @@ class Values:
         value = self._get(key, [])
         if not isinstance(value, list) or not all(map(_is_pair, value)):
             raise self.wrong(key, "a list of lists of a text and a number")
-        return tuple((word, number) for word, number in value)
+        return tuple((harmless(word), number) for word, number in value)
 
     def refused(self, why: str) -> UserError:
         return _wrong(self._where, why)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,6 +105,19 @@ def test_a_probe_s_own_callback_runs_only_when_it_is_named(folder: Path) -> None
     assert not (folder / "executed").exists()
 
 
+def test_names_in_a_trace_are_printed_as_they_are_and_steer_nothing(folder: Path) -> None:
+    shutil.copytree(folder / "naive", folder / "hostile")
+    (path,) = (folder / "hostile").glob("kernel/*/kernel.info")
+    text = re.sub(r"(?m)^name = .*", r'name = "[/red]:smile:\\u001b[2J"', path.read_text(), count=1)
+    path.write_text(text)
+    for command in (("report",), ("replay",), ("compare", "naive")):
+        done = run(*command, "hostile", folder=folder)
+        assert done.returncode == 0, done.stderr
+        assert "[/red]:smile:\ufffd[2J" in done.stdout and "\x1b" not in done.stdout
+    done = run("record", "gemm", "-n", "1", "-o", "[/red]", *SMALL, folder=folder)
+    assert done.returncode == 0 and done.stdout.startswith("[/red]: 1 launches, ")
+
+
 def test_exports(folder: Path) -> None:
     for form in ("chrome", "parquet"):
         done = run("export", "naive", "--to", form, "-o", f"out-{form}", folder=folder)
@@ -138,11 +153,15 @@ def test_an_interrupted_recording_keeps_what_it_has(folder: Path) -> None:
         (("record", "gemm", "-o", "naive", *SMALL), "naive exists"),
         (("record", "gemm", "-n", "0"), "at least 1"),
         (("report", "naive", "--callback", "none.py"), "there is no callback none.py"),
+        (("report", "gemm", "--callback", "none.py"), "there is no callback none.py"),
+        (("record", "gemm", "--callback", "none.py", "-o", "none"), "there is no callback none.py"),
         (("report", "naive", "-k", "nothing"), "matches no kernel"),
         (("export", "none", "--to", "csv"), "none does not exist"),
         (("export", "naive", "--to", "xml"), "invalid choice"),
         (("export", "naive", "--to", "csv", "--launch", "7"), "there is no launch 7"),
         (("replay", "none"), "none does not exist"),
+        (("report", "."), ". is no trace"),
+        (("compare", "naive", "."), ". is no trace"),
     ],
 )
 def test_bad_input_is_one_message(folder: Path, arguments: tuple[str, ...], words: str) -> None:
@@ -150,3 +169,4 @@ def test_bad_input_is_one_message(folder: Path, arguments: tuple[str, ...], word
     assert done.returncode == 2, done.stdout
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+    assert not (folder / "none").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from gpuwatch.engine.options import Options
-from gpuwatch.engine.recording import record
+from gpuwatch.engine.recording import default_folder, record
 from gpuwatch.engine.replay import ReplaySession
 from gpuwatch.engine.session import Session
 from gpuwatch.errors import UserError
@@ -186,3 +187,9 @@ def test_a_folder_that_exists_is_refused_before_anything_runs(
     with pytest.raises(UserError, match="exists"):
         record(session, tmp_path, 1)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_folders_of_one_second_have_different_names() -> None:
+    names = [default_folder() for _ in range(3)]
+    assert len(set(names)) == 3
+    assert all(re.fullmatch(r"trace/[A-Z][a-z]{2}\d\d_\d{6}_\d+(_\d+)?", str(one)) for one in names)

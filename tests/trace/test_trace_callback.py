@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import heapq
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -177,3 +179,31 @@ def test_the_idle_cycles_of_block_sched_s_callback_are_those_of_the_view(sms):
     start, end = (np.array([span[k] for sm in sms for span in sm], np.int64) for k in (0, 1))
     bounds = np.cumsum([0, *map(len, sms)])
     assert idle_cycles(start, end, bounds).tolist() == [names["idle_cycles"](sm) for sm in sms]
+
+
+LEAVING = """
+import sys, threading, time
+from pathlib import Path
+from gpuwatch.trace import Trace
+from gpuwatch.trace.callback import run_callback
+launch = Trace(Path(sys.argv[1])).launch(0)
+run = lambda: run_callback(Path(sys.argv[2]), launch.result.path, launch.kernel)
+threading.Thread(target=run, daemon=True).start()
+while not Path(sys.argv[3]).exists():
+    time.sleep(0.01)
+"""
+
+
+def test_it_ends_with_the_program_that_runs_it_in_a_thread(trace, tmp_path):
+    callback, told = tmp_path / "callback.py", tmp_path / "pid"
+    callback.write_text(
+        "import os, pathlib, time\n"
+        f"path = pathlib.Path({str(told)!r})\n"
+        "path.with_name('new').write_text(str(os.getpid()))\n"
+        "path.with_name('new').rename(path)\n"
+        "time.sleep(60)\n"
+    )
+    command = [sys.executable, "-c", LEAVING, str(trace.path), str(callback), str(told)]
+    subprocess.run(command, check=True, timeout=50)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(told.read_text()), 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -20,7 +21,7 @@ from trace_support import BLOCK_SCHED, WARP_DURATION, kernel_facts, kernels, lau
 
 from gpuwatch.errors import UserError
 from gpuwatch.trace import Trace, records_of
-from gpuwatch.trace.export import export
+from gpuwatch.trace.export import FORMATS, export
 from gpuwatch.trace.export.rows import columns_of_map, row_pieces
 
 
@@ -234,3 +235,18 @@ def test_a_damaged_launch_leaves_no_file(tmp_path):
     with pytest.raises(UserError, match="would end at byte"):
         export(trace, [0, 1], "csv", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_memory_does_not_grow_with_the_launches(tmp_path, form):
+    peaks = []
+    for launches in (1, 2, 12):
+        (tmp_path / str(launches)).mkdir()
+        trace = timed_trace(tmp_path / str(launches), launches, grid=(3000, 1, 1))
+        tracemalloc.start()
+        try:
+            export(trace, all_of(trace), form, tmp_path / f"out-{launches}")
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[2] < 1.3 * peaks[1], peaks

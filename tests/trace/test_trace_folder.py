@@ -22,6 +22,7 @@ from gpuwatch.trace.facts import Figures, LaunchFacts
 from gpuwatch.trace.info import read_info, toml_value, write_info
 from gpuwatch.trace.probe_text import probe_text
 from gpuwatch.trace.prune import prune
+from gpuwatch.trace.values import harmless
 from gpuwatch.trace.writer import Build, TraceWriter
 
 
@@ -139,7 +140,7 @@ def test_facts_survive_being_written(facts, name, note):
     always = frozenset((facts.maps[0].name,))
     facts = replace(facts, name=name, notes=(note,), figures=figures, always=always, folder="0_x")
     read = read_info(tomllib.loads(write_info(facts)), Path("kernel/0_x/kernel.info"))
-    assert read == facts
+    assert read == replace(facts, name=harmless(name), notes=(harmless(note),))
 
 
 @given(st.text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import runpy
 import subprocess
 import sys
@@ -128,3 +129,22 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ValueError, match="before the records of map block_sched"):
         reader_of(folder).read(str(path))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("numpy", [True, False])
+@settings(max_examples=200, deadline=None)
+@given(facts=kernels(), seed=st.integers(0, 2**32 - 1), data=st.data())
+def test_any_altered_file_is_read_or_refused(tmp_path_factory, numpy, facts, seed, data):
+    launch = launched(facts, np.random.default_rng(seed))
+    folder = write_trace(tmp_path_factory.mktemp("trace") / "one", [launch])
+    (path,) = Trace(folder).results
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, min(len(content), 1000) - 1))
+        new = data.draw(st.one_of(st.binary(min_size=1, max_size=8), st.sampled_from((b"9", b"0"))))
+        content[at : at + len(new)] = new
+    cut = data.draw(st.one_of(st.none(), st.integers(0, len(content))))
+    path.write_bytes(bytes(content[:cut]))
+    with contextlib.suppress(ValueError):
+        reader_of(folder, numpy=numpy).parse(str(path))

@@ -16,14 +16,18 @@ from gpuwatch.analysis.timeline import block_spans, lanes
 from gpuwatch.analysis.warps import Intervals, intervals, is_timed
 from gpuwatch.errors import UserError
 from gpuwatch.probe.model import Map
+from gpuwatch.trace.buffers import MOST_SMS
 from gpuwatch.trace.export.rows import shape_of
 from gpuwatch.trace.facts import KernelFacts
 from gpuwatch.trace.reading import LaunchRecords
+from gpuwatch.trace.result import wrong
 
 _GAP = 0.05
 """Part of a launch's span that is left free behind it."""
 NO_SM = -1
 """SM of records that name none."""
+_LATEST = 1 << 62
+"""Nanoseconds that no span reaches; timelines count them in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,8 @@ def timed_map(facts: KernelFacts) -> Map:
 
 
 def spans_of(launches: Iterable[LaunchRecords]) -> Iterator[Spans]:
-    """The spans of every launch, SM by SM: its blocks, then its warps."""
+    """The spans of every launch, SM by SM: its blocks, then its warps. Raises UserError for SMs
+    that no GPU has and for times that no launch takes."""
     begins = 0
     for found in launches:
         map_ = timed_map(found.kernel)
@@ -79,6 +84,8 @@ def _of_launch(
     found: LaunchRecords, seen: Intervals, nanoseconds: float, begins: int
 ) -> Iterator[Spans]:
     sms = seen.sm if seen.sm is not None else np.full(len(seen), NO_SM, np.int32)
+    if seen.sm is not None and (sms.min() < 0 or sms.max() >= MOST_SMS):
+        raise wrong(found.path, "a record names an SM that no GPU has")
     blocks = seen.warp // found.layout.warps_per_block
     order = np.lexsort((seen.start, sms))
     bounds = np.flatnonzero(np.diff(sms[order])) + 1
@@ -95,6 +102,9 @@ def _of_launch(
             *,
             sm: int = sm,
         ) -> Spans:
+            latest = begins + float(end.max()) * nanoseconds
+            if begin.min() < 0 or (end < begin).any() or latest >= _LATEST:
+                raise wrong(found.path, f"a {kind} of SM {sm} ran at a time that cannot be")
             return Spans(
                 launch=found.launch.number,
                 sm=sm,

@@ -5,17 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import replace
-from pathlib import Path
-
-from rich.console import Console
 
 from gpuwatch.cli.arguments import find_source, options_of
 from gpuwatch.cli.printed import KeptOutput
+from gpuwatch.cli.report_console import report_console
 from gpuwatch.cli.sessions import prepared_session
+from gpuwatch.cli.traces import find_trace, names_trace
 from gpuwatch.engine import compare_text
 from gpuwatch.engine.compare import Run, comparison_of, run_of_source, run_of_trace
 from gpuwatch.engine.replay import ReplaySession
-from gpuwatch.trace import is_trace
 
 
 def run(given: argparse.Namespace) -> int:
@@ -28,13 +26,13 @@ def run(given: argparse.Namespace) -> int:
     elif given.markdown:
         print(compare_text.as_markdown(comparison))
     else:
-        compare_text.render(comparison, Console(highlight=False, soft_wrap=True))
+        compare_text.render(comparison, report_console())
     return 0
 
 
 def _look(given: argparse.Namespace, name: str, kernel: str) -> Run:
-    if is_trace(Path(name)):
-        session = ReplaySession(Path(name), kernel)
+    if names_trace(name):
+        session = ReplaySession(find_trace(name), kernel)
         session.prepare()
         return run_of_trace(session)
     options = replace(options_of(given), source=find_source(name), kernel=kernel)

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gpuwatch.analysis.comparison import Difference, Series, Wanted, compare
+from gpuwatch.analysis.metrics import metrics_of
 from gpuwatch.device.base import DeviceInfo
 from gpuwatch.engine.frame import Frame
 from gpuwatch.engine.replay import ReplaySession
 from gpuwatch.engine.report import occupancy_mean
 from gpuwatch.engine.session import Session
+from gpuwatch.errors import UserError
 from gpuwatch.launch.model import Dim3
 
 KERNEL_TIME = "kernel time, plain"
 PROBED_TIME = "kernel time, probed"
+TRAFFIC = "gmem_traffic"
+"""The preset that counts traffic with global memory."""
+_TRAFFIC_LAUNCHES = 2
+"""By which a figure that varies is known from one that does not."""
 
 _Value = Callable[[Frame], float | None]
 
@@ -56,6 +62,21 @@ _FIGURES = (
     _Figure("occupancy, mean", "%", _occupancy),
 )
 
+_ENDINGS: tuple[tuple[str, str, Wanted], ...] = (
+    ("branch_efficiency", "", "more"),
+    ("intensity", "", "more"),
+    ("sectors", "", "less"),
+    ("conflicts", "", "less"),
+    ("conflicts_mean", "", "less"),
+    ("conflict_share", "", "less"),
+    ("branches_split", "", "less"),
+    ("cycles", "cycles", "less"),
+    ("cycles_mean", "cycles", "less"),
+    ("bytes", "B", "less"),
+    ("bytes_asked", "B", ""),
+)
+"""Unit of a named figure, and what is better, by how its name ends."""
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -71,6 +92,7 @@ class Run:
     launches: int
     series: dict[str, Series]
     outputs_identical: bool | None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +107,8 @@ class Comparison:
 
 
 def run_of_source(session: Session, launches: int, told: Callable[[int], None]) -> Run:
-    """Looks at so many launches of a prepared session."""
+    """Looks at so many launches of a prepared session; then at its traffic, if its probe does not
+    count that, with a probe of its own, so that the cycles are not those of counting."""
     frames = []
     for number in range(launches):
         if number or not session.launches:
@@ -95,9 +118,29 @@ def run_of_source(session: Session, launches: int, told: Callable[[int], None]) 
     mangled, _ = session.selected
     plain = session.build.plains[mangled].runner.times.values
     probed = session.build.probeds[session.selected].runner.times.values
-    if session.info.modelled:
-        plain, probed = plain * 2, probed * 2  # what is modelled is the same in every launch
-    return _run(session.source, frames, plain, probed)
+    traffic, problem = _traffic(session, frames[0])
+    run = _run(session.source, frames, plain, probed, traffic)
+    return replace(run, notes=(f"no traffic of {run.label}: {problem}",)) if problem else run
+
+
+def _traffic(session: Session, frame: Frame) -> tuple[list[Frame], str]:
+    """Launches with the preset that counts traffic, and why it could not attach; neither where
+    the frame's own probe counts it."""
+    if any(name.startswith("global_load") for name in metrics_of(frame.maps)):
+        return [], ""
+    _, former = session.selected
+    try:
+        session.select(probe=TRAFFIC)
+        frames = []
+        for _ in range(_TRAFFIC_LAUNCHES):
+            session.step()
+            frames.append(session.frame())
+        session.select(probe=former)
+    except UserError as problem:
+        if problem.fatal:
+            raise
+        return [], problem.message
+    return frames, ""
 
 
 def run_of_trace(session: ReplaySession) -> Run:
@@ -109,8 +152,8 @@ def run_of_trace(session: ReplaySession) -> Run:
         frames.append(session.frame())
         probed.append(session.kernel_seconds)
     known = session.facts.figures.seconds_plain
-    plain = (known,) * (2 if session.info.modelled else 1) if known > 0 else ()
-    return _run(str(session.trace.path), frames, plain, [one for one in probed if one > 0])
+    plain = (known,) if known > 0 else ()
+    return _run(str(session.trace.path), frames, plain, [one for one in probed if one > 0], [])
 
 
 def comparison_of(before: Run, after: Run) -> Comparison:
@@ -120,16 +163,24 @@ def comparison_of(before: Run, after: Run) -> Comparison:
     return Comparison(before, after, rows, _speed(by_name), _notes(before, after))
 
 
-def _run(label: str, frames: list[Frame], plain: Iterable[float], probed: Iterable[float]) -> Run:
+def _run(
+    label: str,
+    frames: list[Frame],
+    plain: Iterable[float],
+    probed: Iterable[float],
+    traffic: list[Frame],
+) -> Run:
     first = frames[0]
+    modelled = first.device.modelled  # what is modelled is the same in every launch
     series = [
-        _series(KERNEL_TIME, "us", [1e6 * one for one in plain], "less"),
-        _series(PROBED_TIME, "us", [1e6 * one for one in probed], "less"),
+        _series(KERNEL_TIME, "us", [1e6 * one for one in plain], "less", modelled),
+        _series(PROBED_TIME, "us", [1e6 * one for one in probed], "less", modelled),
     ]
     for figure in _FIGURES:
         values = [figure.value(frame) for frame in frames]
-        series.append(_series(figure.name, figure.unit, values, figure.wanted, figure.exact))
-    series += _totals(frames)
+        exact = figure.exact or modelled
+        series.append(_series(figure.name, figure.unit, values, figure.wanted, exact))
+    series += _named(frames) + _named(traffic) + _totals(frames)
     return Run(
         label=label,
         kernel=first.kernel,
@@ -154,11 +205,33 @@ def _series(
     return Series(name, unit, known, wanted, exact) if len(known) else None
 
 
-def _totals(frames: list[Frame]) -> list[Series | None]:
-    """Totals of the fields of maps that keep no times: traffic and other counts."""
+def _named(frames: list[Frame]) -> list[Series | None]:
+    """The figures of the presets' maps that have a name of their own: traffic and other counts."""
     values: dict[str, list[float | None]] = {}
     for frame in frames:
-        for map_ in frame.maps:
+        for name, value in metrics_of(frame.maps).items():
+            if not isinstance(value, dict):
+                values.setdefault(name, []).append(float(value))
+    return [
+        _series(name.replace("_", " "), unit, found, wanted)
+        for name, found in values.items()
+        for unit, wanted in (unit_and_wanted(name),)
+    ]
+
+
+def unit_and_wanted(name: str) -> tuple[str, Wanted]:
+    """Of a figure of `analysis.metrics`."""
+    for ending, unit, wanted in _ENDINGS:
+        if name.endswith(ending):
+            return unit, wanted
+    return "", ""
+
+
+def _totals(frames: list[Frame]) -> list[Series | None]:
+    """Totals of the fields of other maps that keep no times."""
+    values: dict[str, list[float | None]] = {}
+    for frame in frames:
+        for map_ in (one for one in frame.maps if not metrics_of([one])):
             for field in map_.fields:
                 if field.total is not None and "start" not in map_.columns:
                     name = f"{map_.name}.{field.name}, total"
@@ -182,6 +255,7 @@ def _notes(before: Run, after: Run) -> tuple[str, ...]:
         notes.append("times and cycles of a simulated GPU are modelled")
     if before.probe != after.probe:
         notes.append(f"with different probes: {before.probe}, {after.probe}")
+    notes += [*before.notes, *after.notes]
     changed = [run.label for run in (before, after) if run.outputs_identical is False]
     notes += [f"the probe changed the outputs of {label}" for label in changed]
     return tuple(notes)

@@ -28,6 +28,7 @@ def test_sources_and_traces(tmp_path: Path) -> None:
     figures = {one["name"]: one for one in values["figures"]}
     assert (figures["blocks"]["before"]["median"], figures["blocks"]["after"]["median"]) == (24, 16)
     assert figures["tasks"]["change"] == 512 - 576
+    assert figures["global load sectors"]["ratio"] == 0.05
     assert "in kernel time, plain" in values["conclusion"]
 
     done = run("record", "gemm", "-n", "2", "-o", "naive", *SMALL, folder=tmp_path)
@@ -35,8 +36,14 @@ def test_sources_and_traces(tmp_path: Path) -> None:
     done = run("compare", "naive", "gemm", "-n", "2", "--markdown", *SMALL, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = [line for line in done.stdout.splitlines() if line.startswith("| ")][1:]
-    assert len(rows) > 10 and all(line.endswith("| same |") for line in rows)
+    both = [line for line in rows if not line.startswith("| global ")]
+    assert len(both) > 10 and all(line.endswith("| same |") for line in both)
     assert "No difference in kernel time, plain" in done.stdout
+
+    done = run("compare", "naive", "gemm_tiled", "-n", "1", *SMALL, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "…" not in done.stdout, "a table that goes to a file is never cut"
+    assert "running, average (cycles)" in done.stdout and " worse" in done.stdout
 
     done = run("replay", "naive", "--no-callback", folder=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -12,7 +12,14 @@ from rich.console import Console
 from trace_support import BLOCK_SCHED, kernel_facts, launched, write_trace
 
 from gpuwatch.engine import compare_text
-from gpuwatch.engine.compare import Comparison, Run, comparison_of, run_of_source, run_of_trace
+from gpuwatch.engine.compare import (
+    Comparison,
+    Run,
+    comparison_of,
+    run_of_source,
+    run_of_trace,
+    unit_and_wanted,
+)
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.recording import record
 from gpuwatch.engine.replay import ReplaySession
@@ -153,4 +160,70 @@ def test_two_sources_and_a_trace_of_one(sessions, tmp_path: Path) -> None:
     replay = ReplaySession(record(sessions[0], tmp_path / "t", 2))
     replay.prepare()
     again = comparison_of(naive, run_of_trace(replay))
-    assert {one.verdict for one in again.rows} == {"same"}
+    assert {one.verdict for one in again.rows if one.after is not None} == {"same"}
+    alone = [one.name for one in again.rows if one.after is None]
+    assert alone and all(name.startswith("global ") for name in alone)
+
+
+def test_traffic_is_counted_apart_so_that_cycles_are_those_of_the_probe(sessions) -> None:
+    naive, tiled = (run_of_source(one, 2, lambda _count: None) for one in sessions)
+    assert sessions[0].selected[1] == "block_sched", "the session's own probe is selected again"
+    cycles = sessions[0].frame().running_cycles_mean
+    assert naive.series["running, average"].values.tolist() == [cycles, cycles]
+    found = comparison_of(naive, tiled)
+    sectors, stored = row(found, "global load sectors"), row(found, "global store bytes")
+    assert (sectors.before.median, sectors.after.median) == (327680, 16384)
+    assert (sectors.verdict, sectors.wanted) == ("better", "less")
+    assert (stored.before.median, stored.unit, stored.verdict) == (128 * 128 * 4, "B", "same")
+    assert row(found, "global load bytes asked").verdict == "differs"
+
+
+def test_traffic_that_the_probe_counts_is_not_counted_again(sessions) -> None:
+    session = sessions[1]
+    session.select(probe="block_sched,gmem_traffic")
+    try:
+        run = run_of_source(session, 2, lambda _count: None)
+    finally:
+        session.select(probe="block_sched")
+    assert run.probe == "block_sched,gmem_traffic" and not run.notes
+    assert run.series["global load sectors"].values.tolist() == [16384, 16384]
+    assert not any("total" in name for name in run.series), "what has a name is shown once"
+
+
+def test_a_kernel_without_traffic_is_compared_all_the_same(tmp_path: Path) -> None:
+    source = tmp_path / "nothing.cu"
+    source.write_text("__global__ void nothing() {}\nint main() { nothing<<<2, 32>>>(); }\n")
+    session = Session(Options(source=str(source), device="sim:a10"))
+    try:
+        session.prepare()
+        run = run_of_source(session, 1, lambda _count: None)
+        assert session.selected[1] == "block_sched"
+    finally:
+        session.close()
+    (note,) = run.notes
+    assert note.startswith(f"no traffic of {source}: ")
+    assert note in comparison_of(run, run).notes
+
+
+def test_what_is_modelled_is_told_by_one_launch(sessions) -> None:
+    naive, tiled = (run_of_source(one, 1, lambda _count: None) for one in sessions)
+    found = comparison_of(naive, tiled)
+    assert row(found, "running, average").verdict in ("better", "worse")
+    assert found.speed.verdict in ("better", "worse")
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "wanted"),
+    [
+        ("global_load_sectors", "", "less"),
+        ("global_load_bytes", "B", "less"),
+        ("global_load_bytes_asked", "B", ""),
+        ("global_load_efficiency", "", ""),
+        ("shared_store_conflicts_mean", "", "less"),
+        ("branch_efficiency", "", "more"),
+        ("barrier_cycles_mean", "cycles", "less"),
+        ("global_load_requests", "", ""),
+    ],
+)
+def test_what_is_better_goes_by_the_figure_s_name(name: str, unit: str, wanted: str) -> None:
+    assert unit_and_wanted(name) == (unit, wanted)

@@ -1,8 +1,8 @@
 """Makes the pictures of this folder from real runs.
 
-    python screenshots/make.py            the simulated device's pictures
-    python screenshots/make.py cuda       the GPU's
-    python screenshots/make.py sim NAME   those whose name begins so
+    python screenshots/make.py              the simulated device's pictures
+    python screenshots/make.py replay       those of what an H200 recorded (kernels/h200)
+    python screenshots/make.py sim NAME     those whose name begins so
 
 Each is the live screen after some frames, saved as SVG.
 """
@@ -19,9 +19,11 @@ from textual.pilot import Pilot
 from gpuwatch.engine.client import WorkerClient
 from gpuwatch.engine.frame import Frame
 from gpuwatch.engine.options import Options
+from gpuwatch.engine.replay_watch import ReplayWatch
 from gpuwatch.errors import UserError
 from gpuwatch.probe.catalogue import folder
 from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.replay_screen import ReplayScreen
 
 HERE = Path(__file__).parent
 FRAMES = 12
@@ -60,8 +62,9 @@ PICTURES = (
     Picture("dmat-a10-120x40", ("gemm_tiled",), "dmat", "sim:a10", MIDDLE),
     Picture("log-a10-80x24", ("gemm",), "block_sched", "sim:a10", SMALL, ("g", "m")),
     Picture("help-a10-80x24", ("gemm",), "block_sched", "sim:a10", SMALL, ("question_mark",)),
-    Picture("gemm-h200-200x60", ("gemm",), "block_sched", "cuda", LARGE),
-    Picture("gemm-tiled-h200-120x40", ("gemm_tiled",), "block_sched", "cuda", MIDDLE),
+    Picture("gemm-h200-200x60", ("gemm",), "block_sched", "replay", LARGE),
+    Picture("gemm-tiled-h200-120x40", ("gemm_tiled",), "block_sched", "replay", MIDDLE),
+    Picture("traffic-h200-80x24", ("gemm_traffic",), "gmem_traffic", "replay", SMALL),
 )  # fmt: skip
 
 
@@ -82,7 +85,24 @@ async def _frames(pilot: Pilot[None], watch: WorkerClient, before: Frame | None 
 
 
 async def shoot(picture: Picture) -> None:
-    """Runs the app without a terminal until `FRAMES` launches are shown, and presses the keys."""
+    """Runs the app without a terminal until frames are shown, and presses the keys."""
+    await (_replay(picture) if picture.device == "replay" else _live(picture))
+
+
+async def _replay(picture: Picture) -> None:
+    (name,) = picture.kernels
+    watch = ReplayWatch(folder("kernels") / "h200" / name, callback=None)
+    app = GpuwatchApp(watch, ascii_only=False, picker=False, screen=ReplayScreen)
+    async with app.run_test(size=picture.size) as pilot:
+        await pilot.pause(3.0)
+        _save(app, picture)
+
+
+def _save(app: GpuwatchApp, picture: Picture) -> None:
+    print(app.save_screenshot(filename=f"{picture.name}.svg", path=str(HERE)))
+
+
+async def _live(picture: Picture) -> None:
     first, *others = (str(folder("kernels") / f"{kernel}.cu") for kernel in picture.kernels)
     options = Options(first, picture.device, probe=picture.probe, others=tuple(others))
     with WorkerClient(options) as watch:
@@ -96,8 +116,7 @@ async def shoot(picture: Picture) -> None:
                 if key == "o":
                     await _frames(pilot, watch, before)
             await pilot.pause(1.0)
-            path = app.save_screenshot(filename=f"{picture.name}.svg", path=str(HERE))
-            print(path)
+            _save(app, picture)
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from gpuwatch.device.base import GaveWay
 from gpuwatch.engine.build import Build
@@ -22,10 +22,10 @@ from gpuwatch.toolchain.process import end_all
 
 T = TypeVar("T")
 
-POLL_SECONDS = 0.1
+POLL_SECONDS = 0.02
 """Between two looks at the files."""
-_NICE = 10
-_JOIN_SECONDS = 0.1
+NICE = 10
+JOIN_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,8 @@ class Prepared:
     problem: UserError | None
 
 
+_Made: TypeAlias = tuple[Build, str, str]
+"""What is made ready of a build: its kernel and probe."""
 _Outcomes: TypeAlias = "queue.SimpleQueue[Prepared]"
 _Job: TypeAlias = tuple[_Outcomes, Build, str, str]
 
@@ -80,13 +82,20 @@ class Recompiler:
         self._saves = {source: Saves([Path(source), *linked]) for source in sources}
         self._progress = progress
         self._missing = False
+        self._unbuilt: set[str] = set()
+        """Sources that were saved since they were compiled last."""
         self._newest: dict[str, Build] = {}
         """Of each source that has not been saved since."""
+        self._unchecked: set[Build] = set()
+        """Those that are shown before the plain kernel has run."""
         self._confirmed: queue.SimpleQueue[tuple[str, Build, bool, UserError | None]]
         self._confirmed = queue.SimpleQueue()
-        """Whether the launches that a build assumed are others, or why that cannot be known."""
+        """Whether the launches that a build assumed are others; or why that, or how its outputs
+        compare, cannot be known."""
         self.busy = False
         """Whether something is compiled that is waited for."""
+        self.rebuilds = 0
+        """How often that has begun."""
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpuwatch-compile", daemon=True)
 
@@ -97,49 +106,95 @@ class Recompiler:
         """Compiles the sources that were not compiled yet."""
         self._missing = True
 
+    @property
+    def occupied(self) -> bool:
+        """Whether it does what matters more than presets and further launches."""
+        return self.busy or bool(self._unchecked)
+
     def end(self) -> None:
         self._ending.set()
 
     def join(self) -> None:
         if self._thread.is_alive():
-            self._thread.join(_JOIN_SECONDS)
+            self._thread.join(JOIN_SECONDS)
 
     def _run(self) -> None:
         while not self._ending.wait(POLL_SECONDS):
-            for source, saves in self._saves.items():
-                if saves.changed() or (self._missing and not self._session.has(source)):
-                    self._rebuild(source, saves)
+            for source in self._saves:
+                if self._is_saved(source) or (self._missing and not self._session.has(source)):
+                    self._let_settle(source)
+                    self._rebuild(source)
             self._missing = False
             while not self._confirmed.empty():
                 self._take_confirmed(*self._confirmed.get())
 
-    def _rebuild(self, source: str, saves: Saves, again: Build | None = None) -> None:
+    def _is_saved(self, source: str) -> bool:
+        """Whether it was saved since it was compiled last."""
+        if self._saves[source].changed():
+            self._unbuilt.add(source)
+        return source in self._unbuilt
+
+    def _let_settle(self, source: str) -> None:
+        """Waits while files of it still change: a save may empty a file before it fills it."""
+        while not self._ending.wait(POLL_SECONDS) and self._saves[source].changed():
+            self._unbuilt.add(source)
+
+    def _rebuild(self, source: str, again: Build | None = None) -> None:
         """A save that comes meanwhile makes the result worthless: it begins anew."""
         self._newest.pop(source, None)
+        self.rebuilds += 1
         self.busy = True
-        build, problem = guarded(partial(self._made, source, again))
-        while saves.changed() and not self._ending.is_set():
-            build, problem = guarded(partial(self._made, source))
+        made, problem = guarded(partial(self._made, source, again))
+        while self._is_saved(source) and not self._ending.is_set():
+            if made is not None:
+                made[0].close()
+            made, problem = guarded(partial(self._made, source))
         if self._ending.is_set():
             return
+        if made is not None:
+            self._newest[source] = made[0]
+            self._unchecked.add(made[0])
         self.busy = False
-        if build is not None:
-            self._newest[source] = build
-        self._hand_over(source, build, problem)
-        if build is not None and build.program.assumed:
-            confirm = partial(self._confirm, source, build)
-            threading.Thread(target=confirm, name="gpuwatch-confirm", daemon=True).start()
+        self._hand_over(source, made and made[0], problem)
+        if made is not None:
+            check = partial(self._check, source, made)
+            threading.Thread(target=check, name="gpuwatch-check", daemon=True).start()
 
     def _hand_over(self, source: str, build: Build | None, problem: UserError | None) -> None:
         self._progress("")
         self.outcomes.put(Rebuilt(source, build, problem))
 
-    def _confirm(self, source: str, build: Build) -> None:
-        """Checks the launches that a build assumed. A thread of low priority, which the next save
-        does not wait for."""
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
-        found, problem = guarded(build.program.confirm)
-        self._confirmed.put((source, build, found is not None, problem))
+    def _check(self, source: str, made: _Made) -> None:
+        """Compares what is shown with the plain kernel, and then the launches that the build
+        assumed with the program's. A thread that the next save does not wait for."""
+        build = made[0]
+        _, problem = guarded(partial(self._compare, source, made))
+        self._unchecked.discard(build)
+        if problem is not None:
+            self._confirmed.put((source, build, False, problem))
+        elif build.program.assumed and self._newest.get(source) is build:
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+            found, problem = guarded(build.program.confirm)
+            self._confirmed.put((source, build, found is not None, problem))
+
+    def _compare(self, source: str, made: _Made) -> None:
+        """Gives way to what is compiled, and gives up at the next save of the source."""
+        while not self._ending.is_set() and self._newest.get(source) is made[0]:
+            if not self.busy and self._compared(source, *made):
+                return
+            time.sleep(POLL_SECONDS)
+
+    def _compared(self, source: str, build: Build, kernel: str, probe: str) -> bool:
+        """False when it gave way."""
+
+        def gives_way() -> bool:
+            return self.busy or self._ending.is_set() or self._newest.get(source) is not build
+
+        try:
+            build.compare(kernel, probe, gives_way)
+        except GaveWay:
+            return False
+        return True
 
     def _take_confirmed(
         self, source: str, build: Build, differs: bool, problem: UserError | None
@@ -148,20 +203,31 @@ class Recompiler:
         if self._newest.get(source) is not build:
             self._progress("")
         elif differs:
-            self._rebuild(source, self._saves[source], build)
+            self._rebuild(source, build)
         elif problem is not None:
             self._hand_over(source, None, problem)
         else:
             self._progress("")
 
-    def _made(self, source: str, again: Build | None = None) -> Build:
+    def _made(self, source: str, again: Build | None = None) -> _Made | None:
+        """With the kernel that stands for the one that is watched, and the probe, empty for none.
+        None when it was saved meanwhile."""
+        if again is None:
+            self._unbuilt.discard(source)
         session = self._session
         build = session.compile(source, self._progress, again=again)
         kernel, probe = session.selected
+        if self._is_saved(source):
+            return None
         if kernel:
-            wanted = build.alike(kernel, session.program) or build.first()
-            build.prepare(wanted, probe, self._progress)
-        return build
+            kernel = build.alike(kernel, session.program) or build.first()
+            try:
+                gives_way = partial(self._is_saved, source)
+                build.prepare(kernel, probe, self._progress, gives_way, compared=False)
+            except GaveWay:
+                build.close()
+                return None
+        return build, kernel, probe
 
 
 class Preparer:
@@ -192,11 +258,11 @@ class Preparer:
 
     def join(self) -> None:
         if self._thread.is_alive():
-            self._thread.join(_JOIN_SECONDS)
+            self._thread.join(JOIN_SECONDS)
 
     def _run(self) -> None:
         if not self._loads:
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         while (job := self._jobs.get()) is not None:
             self._do(*job)
 
@@ -227,7 +293,15 @@ def _say_nothing(_text: str) -> None:
     """Progress of what nobody waits for."""
 
 
-def end_together(*threads: Recompiler | Preparer) -> None:
+class Ending(Protocol):
+    """A thread that can be told to end."""
+
+    def end(self) -> None: ...
+
+    def join(self) -> None: ...
+
+
+def end_together(*threads: Ending) -> None:
     """Ends the threads and the compilers that they run."""
     for thread in threads:
         thread.end()

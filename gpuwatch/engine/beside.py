@@ -5,13 +5,16 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.engine.attach import PlainKernel
 from gpuwatch.engine.background import Prepared, Preparer, Rebuilt, Recompiler, end_together
 from gpuwatch.engine.build import Build
 from gpuwatch.engine.choices import probe_choices
-from gpuwatch.engine.frame import LogEntry
+from gpuwatch.engine.frame import Listing, LogEntry
+from gpuwatch.engine.machine_code import counts_marked, unknown
+from gpuwatch.engine.marker import Marker
 from gpuwatch.engine.messages import Answer, Aside, Problems
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.session import Session
@@ -29,17 +32,29 @@ class Beside:
         self._problems: dict[str, str] = {}
         self._logged: set[tuple[int, str, str]] = set()
         self._recompiler = Recompiler(session, options.sources, options.link, self._say)
-        self._preparer = Preparer(loads=session.info.modelled, busy=lambda: self._recompiler.busy)
+        self._preparer = Preparer(
+            loads=session.info.modelled, busy=lambda: self._recompiler.occupied
+        )
+        self._marker = Marker()
+        self._rebuilds = 0
+        self._unmarked = ""
+        """Why lines were not marked, as last logged."""
         self._recompiler.start()
         self._preparer.start()
+        self._marker.start()
 
     def end(self) -> None:
-        end_together(self._recompiler, self._preparer)
+        end_together(self._recompiler, self._preparer, self._marker)
 
     @property
     def busy(self) -> bool:
         """Whether launches on a simulated device should leave the processors to the compiler."""
-        return self._recompiler.busy and self._session.info.modelled
+        return self._recompiler.occupied and self._session.info.modelled
+
+    def has_begun(self) -> bool:
+        """Whether a source has begun to be compiled since the last call, on such a device."""
+        former, self._rebuilds = self._rebuilds, self._recompiler.rebuilds
+        return former != self._rebuilds and self._session.info.modelled
 
     @property
     def has_rebuilt(self) -> bool:
@@ -63,6 +78,8 @@ class Beside:
         kernel, probe = session.selected
         self._log_assembly(session.build, kernel, probe)
         plain = session.build.plains[kernel]
+        maps = [one.map.name for one in session.build.probeds[kernel, probe].layout.places]
+        self._marker.want(session.program, plain, maps if counts_marked(maps) else ())
         if self._watched is plain:
             return
         self._watched = plain
@@ -70,6 +87,20 @@ class Beside:
         self._send(Problems(()))
         self._preparer.want(session.build, kernel, [p for p in self._presets if p != probe])
         self._recompiler.compile_missing()
+
+    def marked(self, listing: Listing) -> Listing | None:
+        """The listing of what is watched with its marked lines, or why there are none, when that
+        has become known."""
+        found = self._marker.take()
+        if found is None:
+            return None
+        if found.problem is None:
+            return replace(listing, marked=found.lines)
+        reason = unknown(found.problem)
+        if reason != self._unmarked:
+            self._unmarked = reason
+            self.log("toolchain", reason)
+        return replace(listing, unmarked=reason)
 
     def take_prepared(self) -> None:
         """Marks presets that cannot attach. On a GPU loads the next one that can, as far as the

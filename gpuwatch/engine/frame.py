@@ -9,9 +9,11 @@ from typing import Literal, Protocol
 from gpuwatch.analysis.maps import MapFigures
 from gpuwatch.analysis.occupancy import SmColumns
 from gpuwatch.analysis.spread import Spread as Spread
+from gpuwatch.analysis.time_axis import TimeAxis as TimeAxis
 from gpuwatch.analysis.warps import WarpColumns
 from gpuwatch.device.base import DeviceInfo
 from gpuwatch.device.base import Reduced as Reduced
+from gpuwatch.engine.marked_lines import MarkedLine as MarkedLine
 from gpuwatch.errors import UserError
 from gpuwatch.launch import LaunchForm as LaunchForm
 from gpuwatch.launch.model import Dim3 as Dim3
@@ -64,6 +66,8 @@ class Frame:
     maps: tuple[MapFigures, ...] = ()
     """Every map of the probe."""
     thread_instructions: int | None = None
+    time_axis: TimeAxis | None = None
+    """Where the SMs' clocks lie on one axis, if that is known of all that ran a warp."""
     notes: tuple[str, ...] = ()
     printed: str = ""
     """What the newest launch printed, where the device gathers it."""
@@ -73,6 +77,8 @@ class Frame:
     """Grows by one whenever another source, or another text of it, is watched."""
     recorded: tuple[int, int] | None = None
     """Of a recorded launch its place, from 1, and how many there are."""
+    marked: tuple[MarkedLine, ...] = ()
+    """Lines whose accesses ptxas has changed, in a report."""
 
     @property
     def launch(self) -> int:
@@ -159,7 +165,8 @@ class Listing:
 
     `ptx` is the probed module, `inserted` are its woven lines, `lines[k]` is the source line that
     PTX line k + 1 comes from, 0 for none; lines count from 1. `sites` are the source lines and
-    opcodes of the probed instructions.
+    opcodes of the probed instructions, `marked` the lines whose accesses ptxas has changed, once
+    that is known.
     """
 
     build: int
@@ -171,6 +178,9 @@ class Listing:
     inserted: tuple[int, ...]
     lines: tuple[int, ...]
     sites: tuple[tuple[int, str], ...]
+    marked: tuple[MarkedLine, ...] = ()
+    unmarked: str = ""
+    """Why they cannot be known."""
 
 
 def launch_text(grid: Dim3, block: Dim3, shared_bytes: int = 0) -> str:

@@ -6,6 +6,8 @@ import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
+from gpuwatch.analysis.occupancy import SmColumns
+from gpuwatch.analysis.time_axis import TimeAxis
 from gpuwatch.device import open_device
 from gpuwatch.device.base import Device, DeviceInfo, GaveWay, Interrupt, Pipeline, never
 from gpuwatch.engine.attach import PlainKernel, ProbedKernel, naming
@@ -14,6 +16,7 @@ from gpuwatch.engine.frame import Frame, KernelChoice
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.program import Progress, WatchedProgram
 from gpuwatch.engine.rates import LaunchRate
+from gpuwatch.engine.time_axis import TimeAxisKeeper
 from gpuwatch.errors import UserError
 from gpuwatch.launch import LaunchForm
 
@@ -34,6 +37,7 @@ class Session:
         self._options = options
         self._progress = progress
         self._device, self._device_note = open_device(options.device, options.timeout)
+        self._axes = TimeAxisKeeper(self._device)
         self._source = options.source
         self._builds: dict[str, Build] = {}
         self._made = 0
@@ -163,6 +167,7 @@ class Session:
     def _use(self, build: Build, pair: tuple[str, str]) -> None:
         again = (build, pair) == (self._current, self._selected)
         self._current, self._selected = build, pair
+        self._axes.newest(build.program.toolchain, self.settle)
         self.reset()
         probed = self._probed
         fresh = pair in build.untouched or (not again and probed.pipeline is None)
@@ -280,7 +285,7 @@ class Session:
             outputs_identical=probed.outputs_identical,
             registers_plain=plain.runner.assembled.registers,
             registers_probed=probed.runner.assembled.registers,
-            seconds_plain=plain.runner.times.median,
+            seconds_plain=plain.runner.times.median if plain.results is not None else 0.0,
             seconds_probed=probed.runner.times.median,
             ratio_spread=probed.runner.times.ratio_spread(plain.runner.times),
             spills_plain=plain.runner.assembled.spill_store_bytes,
@@ -295,12 +300,20 @@ class Session:
             warps_table=reading.warps,
             sms=reading.sms,
             maps=reading.maps,
+            time_axis=self._time_axis(build, reading.sms),
             thread_instructions=last.thread_instructions if last is not None else None,
             notes=self._notes(plain, probed),
             printed=last.output if last is not None else "",
             source=self._source,
             build=build.number,
         )
+
+    def _time_axis(self, build: Build, sms: SmColumns | None) -> TimeAxis | None:
+        """The axis, if it holds every SM that ran a warp."""
+        if sms is None:
+            return None
+        axis = self._axes.newest(build.program.toolchain, self.settle)
+        return axis if axis is not None and axis.covers(sms.sm[sms.used]) else None
 
     def close(self) -> None:
         """Frees the kernels and the device."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -14,9 +15,10 @@ from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from gpuwatch.engine.background import Rebuilt
+from gpuwatch.engine import callbacks
+from gpuwatch.engine.background import Rebuilt, guarded
 from gpuwatch.engine.beside import Beside
-from gpuwatch.engine.frame import LogEntry, Status
+from gpuwatch.engine.frame import Listing, LogEntry, Status
 from gpuwatch.engine.listing import listing_of
 from gpuwatch.engine.mailbox import MailboxWriter, redirect_output
 from gpuwatch.engine.messages import (
@@ -35,11 +37,16 @@ from gpuwatch.engine.options import Options
 from gpuwatch.engine.recording import record
 from gpuwatch.engine.session import Session
 from gpuwatch.errors import UserError
+from gpuwatch.trace import Trace
 
 _FRAME_SECONDS = 1 / 60
 _SHARE_LEFT = 4.0
 """While a saved source is compiled, a simulated launch is followed by a pause of so many of its
 own lengths: both take all processors."""
+_LEAST_PAUSE = 2.0
+"""The least of it, in seconds: most sources are compiled by then."""
+_LOOK_SECONDS = 0.005
+"""Between two looks whether what is waited for is there."""
 _IDLE_SECONDS = 0.05
 """How long a worker that launches nothing waits before it looks at what goes on beside it."""
 
@@ -78,6 +85,8 @@ class _Worker:
         self._running = False
         self._stopping = False
         self._published = 0.0
+        self._listing: Listing | None = None
+        """Of what is watched."""
         self._saved_problem: UserError | None = None
         """Why what was saved last cannot run, while the former build goes on."""
 
@@ -119,7 +128,7 @@ class _Worker:
         if session.has_frame:
             self._publish(session)
         if self._beside is not None and self._beside.busy:
-            self._make_way(_SHARE_LEFT * (time.monotonic() - begun))
+            self._make_way(max(_LEAST_PAUSE, _SHARE_LEFT * (time.monotonic() - begun)))
 
     def _make_way(self, seconds: float) -> None:
         """Launches nothing for so long, or until a request or another build is there."""
@@ -130,7 +139,7 @@ class _Worker:
             and time.monotonic() < end
             and not self._is_asked()
         ):
-            self._connection.poll(_IDLE_SECONDS)
+            self._connection.poll(_LOOK_SECONDS)
 
     def _publish(self, session: Session) -> None:
         now = time.monotonic()
@@ -148,14 +157,17 @@ class _Worker:
             self._attempt(partial(self._handle, request))
 
     def _is_asked(self) -> bool:
-        """Whether the launch under way should give way to requests, or to another build."""
+        """Whether the launch under way should give way: to requests, to another build, or to the
+        compiler of one."""
         while self._connection.poll():
             request = self._connection.recv()
             if isinstance(request, Taken):
                 self._handle(request)
             else:
                 self._requests.append(request)
-        return bool(self._requests) or (self._beside is not None and self._beside.has_rebuilt)
+        if self._requests or self._beside is None:
+            return bool(self._requests)
+        return self._beside.has_rebuilt or self._beside.has_begun()
 
     def _handle(self, request: Request) -> None:
         match request:
@@ -189,6 +201,18 @@ class _Worker:
             self._send(Aside(""))
         text = f"recorded {request.launches} launches in {path}"
         self._send(LogEntry(time.time(), "worker", text))
+        if self._options.callback is not None:
+            threading.Thread(target=self._call_back, args=(path,), daemon=True).start()
+
+    def _call_back(self, folder: Path) -> None:
+        """Beside the launches; what the callbacks print goes to the log."""
+        named, seconds = self._options.callback or "", self._options.callback_timeout
+        entries, problem = guarded(lambda: callbacks.log_of(named, Trace(folder), seconds))
+        if problem is not None:
+            entries = [LogEntry(time.time(), "error", problem.render())]
+        with contextlib.suppress(OSError):  # the screen is gone
+            for entry in entries or ():
+                self._send(entry)
 
     def _select(self, request: Select | Give) -> None:
         """A selection that fails leaves the former one running, under the new ticket."""
@@ -219,6 +243,9 @@ class _Worker:
             self._adopt(rebuilt)
         elif self._running:
             self._beside.take_prepared()
+            listing = self._beside.marked(self._listing) if self._listing is not None else None
+            if listing is not None:
+                self._send(listing)
 
     def _adopt(self, rebuilt: Rebuilt) -> None:
         """What was saved takes over, or it is told why it cannot and the former build goes on."""
@@ -256,7 +283,8 @@ class _Worker:
             self._publish(session)
         if self._beside is not None:
             self._beside.now_watching()
-        self._send(listing_of(session.build, *session.selected))
+        self._listing = listing_of(session.build, *session.selected)
+        self._send(self._listing)
 
     def _ready(self) -> Session:
         if self._session is None:

@@ -188,11 +188,14 @@ class Header(Drawing, Widget):
         bracketed = f" probed ({ratio})" if ratio else " probed"
         return [
             (label, QUIET),
-            (seconds(frame.seconds_plain, self.glyphs), TEXT),
+            (self._plain_time(frame), TEXT),
             (f" {self.glyphs.arrow} ", QUIET),
             (seconds(frame.seconds_probed, self.glyphs), TEXT),
             (f" {ratio}" if brief else bracketed, STRONG if brief else QUIET),
         ]
+
+    def _plain_time(self, frame: Frame) -> str:
+        return seconds(frame.seconds_plain, self.glyphs) if frame.seconds_plain > 0 else "?"
 
     def _ratio(self, frame: Frame) -> list[Span]:
         return [("time ", QUIET), (self._ratio_text(frame), STRONG)]

@@ -2,9 +2,11 @@
 
     python tests/benchmarks/save_to_frame.py [DEVICE] [-- ARGUMENTS]
 
-Every save is of a text that was never compiled before. Prints seconds, and for the saves the
-parts that a build consists of. Targets: 1.5 s from save to frame; 0.1 s (GPU) and 0.3 s
-(simulator) from a probe key to its first frame once the probes were prepared.
+Every save is of a text that was never compiled before. Prints seconds to the first frame, for
+saves that follow each other at once and after a rest, and then to the frame that says whether
+the outputs are identical; with -v the parts that a build consists of. Targets: 1.5 s from save
+to frame; 0.1 s (GPU) and 0.3 s (simulator) from a probe key to its first frame once the probes
+were prepared.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from gpuwatch.engine.options import Options
 from gpuwatch.probe.catalogue import folder
 
 SAVES = 5
+RESTS = (0.0, 3.0)
+"""Seconds between a frame and the next save."""
 MARK = "        float sum = 0.0f;"
 
 
@@ -34,15 +38,25 @@ def _frame(watch: WorkerClient, build: int = 0) -> float:
     return time.perf_counter()
 
 
-def saves(watch: WorkerClient, source: Path) -> list[float]:
-    text, found = source.read_text(), []
+def _compared(watch: WorkerClient) -> float:
+    """Waits for a frame whose outputs were compared; the time when it came."""
+    while (frame := watch.latest()) is None or frame.outputs_identical is None:
+        time.sleep(0.001)
+    return time.perf_counter()
+
+
+def saves(watch: WorkerClient, text: str, source: Path, rest: float) -> list[tuple[float, float]]:
+    """Seconds to the first frame and, where there is a `rest`, to the first that is compared."""
+    found = []
     for number in range(SAVES):
         frame = watch.latest()
         assert frame is not None
         salt = f"{MARK} if (M == -{uuid.uuid4().int % 10**9}) sum = {number + 1};"
         begun = time.perf_counter()
         source.write_text(text.replace(MARK, salt))
-        found.append(_frame(watch, frame.build) - begun)
+        shown = _frame(watch, frame.build) - begun
+        found.append((shown, _compared(watch) - begun if rest else shown))
+        time.sleep(rest)
     return found
 
 
@@ -78,10 +92,14 @@ def main(words: list[str]) -> None:
                 print(f"to {probe:<20}{seconds * 1000:8.0f} ms")
             watch.select(probe="block_sched")
             _frame(watch)
-            times = saves(watch, source)
+            text = source.read_text()
+            series = {rest: saves(watch, text, source, rest) for rest in RESTS}
             said = [f"{entry.at % 1000:8.2f} {entry.text}" for entry in watch.log()]
-    print("save to frame" + "".join(f"{value:8.2f} s" for value in times), end="")
-    print(f"   median {statistics.median(times):.2f} s   ({device})")
+    for rest, times in series.items():
+        shown, compared = (statistics.median(column) for column in zip(*times, strict=True))
+        each = "".join(f"{one:8.2f} s" for one, _ in times)
+        then = f", compared {compared:.2f} s" if rest else ""
+        print(f"save to frame, rest {rest:.0f} s{each}   median {shown:.2f} s{then}   ({device})")
     if "-v" in words:
         print("\n".join(line for line in said if "ptxas" not in line))
 

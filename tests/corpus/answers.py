@@ -69,6 +69,7 @@ def _answer(watched: WatchedProgram, device: Device, mangled: str) -> Answer:
     program = load(PROBE)
     plain = load_plain(watched, device, mangled)
     probed = load_probed(watched, device, plain, program)
+    assert plain.results is not None
     try:
         sites = probed.woven.sites
         reader = MapReader(program, probed.layout, sites, plain.launch, device.info)
@@ -76,7 +77,7 @@ def _answer(watched: WatchedProgram, device: Device, mangled: str) -> Answer:
         reading = reader.reading()
         (figures,) = reading.maps
         return {
-            "outputs": [hashlib.sha256(one.tobytes()).hexdigest()[:32] for one in plain.outputs],
+            "outputs": [hashlib.sha256(one.tobytes()).hexdigest()[:32] for one in plain.results.buffers],
             "exact": _is_exact(watched, mangled),
             "identical": probed.outputs_identical,
             "records": reading.records,

@@ -102,7 +102,7 @@ def test_a_plain_kernel_that_fails_is_closed_if_it_can_be(
 def test_a_probed_kernel_whose_results_cannot_be_read_is_closed_and_named(
     session: Session, kernels: _Kernels
 ) -> None:
-    lost = patch("gpuwatch.engine.attach._same_results", side_effect=UserError("lost"))
+    lost = patch("gpuwatch.engine.attach.compare_results", side_effect=UserError("lost"))
     with lost, pytest.raises(UserError) as caught:
         session.prepare()
     assert caught.value.message == "with probe block_sched: lost"

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from worker_support import PATIENCE_SECONDS, until
 
-from gpuwatch.engine.background import Rebuilt, Recompiler
+from gpuwatch.device.base import GaveWay, Interrupt
+from gpuwatch.engine.background import POLL_SECONDS, Rebuilt, Recompiler
+from gpuwatch.errors import UserError
 
 
 class _Program:
@@ -23,11 +27,25 @@ class _Build:
     def __init__(self, text: str, again: bool, program: _Program) -> None:
         self.text, self.again, self.program = text, again, program
         self.priority = 0
+        self.compared = self.closed = False
+
+    def compare(self, _kernel: str, _probe: str, interrupt: Interrupt) -> None:
+        if self.text == "cannot run plain":
+            raise UserError("it faults")
+        while self.text == "runs long":
+            if interrupt():
+                raise GaveWay
+            time.sleep(0.01)
+        self.compared = True
+
+    def close(self) -> None:
+        self.closed = True
 
     def alike(self, *_given: object) -> str:
         return "kernel"
 
-    def prepare(self, *_given: object) -> None:
+    def prepare(self, *_given: object, compared: bool) -> None:
+        assert not compared
         self.priority = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
 
@@ -65,10 +83,10 @@ class _Run:
         self.source = source
         self.session = _Session()
         self.compiler = Recompiler(
-            self.session,
+            self.session,  # type: ignore[arg-type]
             [str(source)],
             [],
-            lambda _text: None,  # type: ignore[arg-type]
+            lambda _text: None,
         )
         self.compiler.start()
 
@@ -124,9 +142,67 @@ def test_what_is_confirmed_too_late_changes_nothing(run: _Run) -> None:
     run.save("newest")
     until(lambda: run.session.compiling == 2)
     run.session.confirms.set()
-    until(lambda: not any(one.name == "gpuwatch-confirm" for one in threading.enumerate()))
+    until(lambda: not any(one.name == "gpuwatch-check" for one in threading.enumerate()))
     assert run.compiler.busy
     run.session.goes_on.set()
     assert run.outcome() == ("newest", False)
     until(run.compiler._confirmed.empty)
     assert run.compiler.outcomes.empty() and run.session.compiling == 2
+
+
+def test_what_is_shown_is_compared_afterwards(run: _Run) -> None:
+    run.save("quick")
+    build = run.compiler.outcomes.get(timeout=PATIENCE_SECONDS).build
+    assert isinstance(build, _Build)
+    until(lambda: build.compared)
+    until(lambda: not run.compiler.occupied)
+
+
+def test_a_save_ends_a_comparison_for_good(run: _Run) -> None:
+    run.save("runs long")
+    former = run.compiler.outcomes.get(timeout=PATIENCE_SECONDS).build
+    assert run.compiler.occupied
+    run.save("newest")
+    newest = run.compiler.outcomes.get(timeout=PATIENCE_SECONDS).build
+    assert isinstance(former, _Build) and isinstance(newest, _Build)
+    until(lambda: newest.compared)
+    until(lambda: not run.compiler.occupied)
+    assert not former.compared
+
+
+def test_a_plain_kernel_that_cannot_run_is_told_after_the_build(run: _Run) -> None:
+    run.save("cannot run plain")
+    assert run.outcome() == ("cannot run plain", False)
+    told: Rebuilt = run.compiler.outcomes.get(timeout=PATIENCE_SECONDS)
+    assert told.build is None and told.problem is not None
+    assert told.problem.message == "it faults"
+
+
+def test_a_build_that_a_save_has_made_worthless_is_closed(run: _Run) -> None:
+    built: list[_Build] = []
+    compiled = run.session.compile
+
+    def compile_and_save(*given: Any, **named: Any) -> Any:
+        built.append(compiled(*given, **named))
+        return built[-1]
+
+    def prepare(*_given: object, compared: bool) -> None:
+        assert not compared
+        if len(built) == 1:
+            run.save("newest")
+
+    run.session.compile = compile_and_save  # type: ignore[method-assign]
+    with patch.object(_Build, "prepare", prepare):
+        run.save("first again")
+        assert run.outcome() == ("newest", False)
+    assert [one.closed for one in built] == [True, False]
+
+
+def test_a_file_that_is_still_being_written_is_not_compiled(run: _Run) -> None:
+    stops = time.monotonic() + 0.3
+    while time.monotonic() < stops:
+        run.save(f"half {time.monotonic()}")
+        time.sleep(POLL_SECONDS / 10)
+    run.save("whole")
+    assert run.outcome() == ("whole", False)
+    assert run.session.compiling <= 2

@@ -43,7 +43,7 @@ def test_variables_start_anew_and_end_alike(tmp_path: Path, device: str) -> None
         probed.close()
         plain.runner.loaded.close()
         target.close()
-    assert probed.outputs_identical is True
-    assert plain.variables["total"].view(np.int32).tolist() == [192]
-    assert plain.variables["table"].view(np.int32).tolist() == [6] * 64
+    assert probed.outputs_identical is True and plain.results is not None
+    assert plain.results.variables["total"].view(np.int32).tolist() == [192]
+    assert plain.results.variables["table"].view(np.int32).tolist() == [6] * 64
     assert again["total"].view(np.int32).tolist() == [192]

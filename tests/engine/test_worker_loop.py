@@ -15,7 +15,7 @@ from gpuwatch.device.base import Interrupt
 from gpuwatch.engine.mailbox import Envelope, Mailbox
 from gpuwatch.engine.messages import Answer, Aside, Record, Reset, Taken
 from gpuwatch.engine.options import Options
-from gpuwatch.engine.worker import _Worker
+from gpuwatch.engine.worker import _LEAST_PAUSE, _Worker
 
 LAUNCH_SECONDS = 0.5
 
@@ -69,7 +69,7 @@ def test_a_launch_that_gave_way_is_not_published(watched: _Watched) -> None:
 
 def _busy(watched: _Watched) -> None:
     watched.worker._beside = SimpleNamespace(  # type: ignore[assignment]
-        busy=True, has_rebuilt=False
+        busy=True, has_rebuilt=False, has_begun=lambda: False
     )
 
 
@@ -83,6 +83,23 @@ def test_a_request_ends_the_pause_after_a_launch_beside_a_compiler(watched: _Wat
     _busy(watched)
     watched.screen.send(Reset())
     assert _seconds(watched.worker._launch) < 2 * LAUNCH_SECONDS
+
+
+def test_a_launch_gives_way_to_a_compiler_that_begins(watched: _Watched) -> None:
+    begun = iter([True, False])
+    watched.worker._beside = SimpleNamespace(  # type: ignore[assignment]
+        busy=False, has_rebuilt=False, has_begun=lambda: next(begun)
+    )
+    assert watched.worker._is_asked()
+    assert not watched.worker._is_asked()
+
+
+def test_beside_a_compiler_launches_nothing_for_a_while(watched: _Watched) -> None:
+    _busy(watched)
+    pauses: list[float] = []
+    with patch.object(watched.worker, "_make_way", pauses.append):
+        watched.worker._launch()
+    assert pauses == [pytest.approx(max(_LEAST_PAUSE, 4 * LAUNCH_SECONDS), rel=0.5)]
 
 
 def test_a_frame_that_was_taken_does_not(watched: _Watched) -> None:

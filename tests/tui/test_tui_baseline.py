@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -97,6 +98,20 @@ async def test_the_former_build_becomes_the_baseline() -> None:
         await pilot.pause(0.2)
         assert isinstance(app.screen, LiveScreen)
         assert "0.80\u00d7" in app.screen.query_one(Header).render_line(2).text
+
+
+async def test_what_was_not_compared_yet_is_not_claimed() -> None:
+    watch = FakeWatch()
+    assert watch.frame is not None
+    watch.frame = replace(watch.frame, outputs_identical=None, seconds_plain=0.0)
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(160, 48)) as pilot:
+        await pilot.pause(0.2)
+        header = app.screen.query_one(Header)
+        text = "\n".join(header.render_line(y).text for y in range(header.size.height))
+        assert "outputs identical not yet" in text
+        assert re.search(r"modelled \? . \S+", text)
+        assert "\u00d7" not in text
 
 
 async def test_the_other_source_is_one_key_away() -> None:

@@ -44,8 +44,9 @@ class SmSpans:
 
 @dataclass(frozen=True, slots=True)
 class BlockSpans:
-    """Blocks by SM and begin. `begin` and `end` are cycles since the SM's first start; those of
-    SM n are rows `bounds[n]` up to `bounds[n + 1]`."""
+    """Blocks by SM and begin. `begin` and `end` are cycles since the SM's first start, or on a
+    common axis since the first of all; those of SM n are rows `bounds[n]` up to
+    `bounds[n + 1]`."""
 
     block: Whole
     sm: Whole
@@ -63,12 +64,18 @@ class BlockSpans:
 
 
 def block_spans(
-    sm: NDArray[np.int32], block: Whole, start: Whole, elapsed: Whole, sm_count: int
+    sm: NDArray[np.int32],
+    block: Whole,
+    start: Whole,
+    elapsed: Whole,
+    sm_count: int,
+    *,
+    common: bool = False,
 ) -> BlockSpans:
     """From the first warp's start to the last warp's end of each block.
 
     `block` ascends. Rows with SM -1 are left out. A block with warps on several SMs has a row
-    for each run of its warps.
+    for each run of its warps. `common` says that starts of all SMs lie on one axis.
     """
     known = sm >= 0
     if not known.all():
@@ -84,6 +91,8 @@ def block_spans(
     begin = np.minimum.reduceat(start, first)
     end = np.maximum.reduceat(start + elapsed, first)
     np.minimum.at(origin, where, begin)
+    if common:
+        origin[:] = origin.min()
     begin, end = begin - origin[where], end - origin[where]
     order = np.lexsort((begin, where))
     bounds = np.searchsorted(where[order], np.arange(sms + 1)).astype(np.int64)

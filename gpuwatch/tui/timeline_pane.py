@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 from rich.style import Style
@@ -9,6 +10,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from gpuwatch.analysis.scale import Scale
+from gpuwatch.analysis.time_axis import TimeAxis
 from gpuwatch.analysis.timeline import BlockSpans, block_spans
 from gpuwatch.tui.chart import placed_labels
 from gpuwatch.tui.gantt import (
@@ -34,7 +36,8 @@ _PAN = 0.25
 
 class TimelinePane(Pane):
     """One line an SM; the SM under the cursor also shows its blocks, as many lanes as run at
-    once. Times are cycles since the SM's first start: clocks of two SMs cannot be compared."""
+    once. Times are microseconds since the launch's first start where all SMs are known on one
+    axis, else cycles since the SM's own."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", show=False),
@@ -72,11 +75,31 @@ class TimelinePane(Pane):
         if frame is None or frame.warps_table is None or frame.sms is None:
             return None
         if self._spans is None:
-            warps = frame.warps_table
-            count = len(frame.sms.sm)
-            self._spans = block_spans(warps.sm, warps.block, warps.start, warps.elapsed, count)
+            warps, axis = frame.warps_table, frame.time_axis
+            start = warps.start if axis is None else axis.cycles(warps.sm, warps.start)
+            count, common = len(frame.sms.sm), axis is not None
+            self._spans = block_spans(
+                warps.sm, warps.block, start, warps.elapsed, count, common=common
+            )
             self.cursor = min(self.cursor, max(0, self._spans.sms - 1))
         return self._spans
+
+    @property
+    def _axis_of_all(self) -> TimeAxis | None:
+        frame = self.view.frame if self.view is not None else None
+        return frame.time_axis if frame is not None else None
+
+    @property
+    def _unit(self) -> float:
+        """What a cycle is on the axis: microseconds where there is one, else itself."""
+        axis = self._axis_of_all
+        return 1.0 if axis is None else axis.ns_per_cycle / 1e3
+
+    def _unit_words(self) -> str:
+        axis = self._axis_of_all
+        if axis is None:
+            return " cycles"
+        return " us, modelled" if axis.modelled else f" us, +-{axis.error_ns:,.0f} ns"
 
     def _longest(self, spans: BlockSpans) -> int:
         return int(spans.end.max()) if len(spans.end) else 1
@@ -189,9 +212,10 @@ class TimelinePane(Pane):
         longest = self._longest(spans)
         low, high = self.window.cycles(longest)
         blocks: list[Span] = [("blocks ", QUIET), (whole(len(spans.block)), TEXT)]
-        cell: list[Span] = [("cell ", QUIET), (short((high - low) / self._cells), TEXT)]
+        unit = self._unit
+        cell: list[Span] = [("cell ", QUIET), (short(unit * (high - low) / self._cells), TEXT)]
         part: list[Span] = [(f"{100 * (high - low) / longest:.3g}%", STRONG)]
-        part += [(" of ", QUIET), (short(longest), TEXT), (" cycles", QUIET)]
+        part += [(" of ", QUIET), (short(unit * longest), TEXT), (self._unit_words(), QUIET)]
         keys: list[Span] = [("+/- zoom, arrows pan", QUIET)]
         return [[part, cell, blocks, keys], [part, cell, blocks], [part]]
 
@@ -203,7 +227,8 @@ class TimelinePane(Pane):
         if height <= _BELOW:
             return []
         if row >= height - _BELOW:
-            scale = Scale(*self.window.cycles(self._longest(spans)))
+            low, high = self.window.cycles(self._longest(spans))
+            scale = Scale(self._unit * low, self._unit * high, whole=self._axis_of_all is None)
             return self._axis(scale) if row == height - _BELOW else self._axis_labels(scale)
         gantt, rows = self._drawing(spans)
         if row >= len(rows):
@@ -225,10 +250,20 @@ class TimelinePane(Pane):
 
     def _axis_labels(self, scale: Scale) -> list[Span]:
         style: Style = QUIET
+        ticks = self._ticks(scale)
+        step = ticks[1] - ticks[0] if len(ticks) > 1 else 1.0
         labels = [
-            (short(value), scale.column(value, self._cells), style) for value in self._ticks(scale)
+            (_tick_text(value, step, scale.whole), scale.column(value, self._cells), style)
+            for value in ticks
         ]
         return [(" " * LABEL, QUIET), *placed_labels(labels, self._cells)]
 
     def _ticks(self, scale: Scale) -> list[float]:
         return scale.ticks(max(1, self._cells // 10))
+
+
+def _tick_text(value: float, step: float, whole: bool) -> str:
+    """A tick's label, with the digits that tell it from the next, `step` away."""
+    if whole:
+        return short(value)
+    return f"{value:.{max(0, 1 - math.floor(math.log10(step)))}f}"

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 
+from gpuwatch.analysis.time_axis import TimeAxis
 from gpuwatch.analysis.timeline import block_spans
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.gantt import Gantt, Row, Window, first_to_show, rows_of
@@ -200,3 +201,48 @@ async def test_a_probe_without_sms_says_so() -> None:
         await pilot.press("plus", "down", "enter", "right")
         assert "records no SM" in "".join(_lines(pane))
         assert app.screen.query_one(WarpPane).filter_text == ""
+
+
+# ---- on one axis
+
+
+def _on_axis(watch: FakeWatch, axis: TimeAxis) -> FakeWatch:
+    assert watch.frame is not None
+    watch.frame.time_axis = axis
+    return watch
+
+
+async def test_with_a_common_axis_times_are_microseconds() -> None:
+    axis = TimeAxis(np.zeros(132, np.int64), 1 / 1.98, 32.0, 9.2, 1e-6, drift_ns=41.0)
+    app = GpuwatchApp(_on_axis(FakeWatch(H200), axis), picker=False)
+    async with app.run_test(size=(200, 60)) as pilot:
+        pane = await _pane(pilot)
+        title = _lines(pane)[0]
+        assert "us, +-41 ns" in title and "cycles" not in title
+        longest = pane._longest(pane._blocks())  # type: ignore[arg-type]
+        assert f"{longest / 1980:.5g}"[:4] in title
+        await pilot.press(*["plus"] * 40)
+        ticks = [float(label) for label in _lines(pane)[-1].split()]
+        assert len(ticks) > 2 and ticks == sorted(set(ticks))
+
+
+async def test_sms_that_start_late_are_drawn_late() -> None:
+    watch = FakeWatch(H200)
+    assert watch.frame is not None and watch.frame.warps_table is not None
+    table = watch.frame.warps_table
+    origin = np.zeros(132, np.int64)
+    span = int((table.start + table.elapsed).max() - table.start.min())
+    origin[1] = -span
+    app = GpuwatchApp(_on_axis(watch, TimeAxis(origin, 0.5, 32.0, 9.2, 0.0)), picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        pane = await _pane(pilot)
+        spans = pane._blocks()
+        assert spans is not None
+        assert spans.begin[spans.of_sm(1)].min() >= span
+        assert spans.begin[spans.of_sm(0)].min() < span // 10
+
+
+async def test_modelled_time_is_labelled() -> None:
+    app = GpuwatchApp(_on_axis(FakeWatch(), TimeAxis.shared(72, 1.695e9)), picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        assert "us, modelled" in _lines(await _pane(pilot))[0]

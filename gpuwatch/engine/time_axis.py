@@ -1,0 +1,65 @@
+"""The common time axis of a device's SMs, measured now and then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from gpuwatch.analysis.time_axis import TimeAxis, fit
+from gpuwatch.device.base import Device
+from gpuwatch.device.cuda import CudaDevice
+from gpuwatch.device.cuda import time_axis as device_side
+from gpuwatch.toolchain import Toolchain, assemble, compile_to_ptx
+
+_KEPT_SECONDS = 2.0
+"""How long a measurement holds: it takes a millisecond of the GPU."""
+
+
+class TimeAxisKeeper:
+    """Measures a GPU's axis when it is asked for and older than two seconds."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._axis: TimeAxis | None = None
+        self._measured = float("-inf")
+
+    def newest(self, toolchain: Toolchain, settle: Callable[[], None]) -> TimeAxis | None:
+        """The axis; None where the GPU's timer gives none, or the device keeps no clocks.
+
+        `settle` ends the launches under way before a measurement. Raises as the device does.
+        """
+        info = self._device.info
+        if info.modelled:
+            if self._axis is None:
+                self._axis = TimeAxis.shared(info.sm_count, info.clock_hz)
+            return self._axis
+        if not isinstance(self._device, CudaDevice):
+            return None
+        now = time.monotonic()
+        if now - self._measured > _KEPT_SECONDS:
+            settle()
+            fresh = measure(self._device, toolchain)
+            self._axis = _with_drift(fresh, self._axis, now - self._measured)
+            self._measured = now
+        return self._axis
+
+
+def measure(device: CudaDevice, toolchain: Toolchain) -> TimeAxis | None:
+    """The axis of a GPU as of now; None where its timer gives none."""
+    text = compile_to_ptx(toolchain, device_side.SOURCE, device.info.arch)
+    cubin = assemble(toolchain, text, device.info.arch, device_side.ENTRY).cubin
+    return fit(device_side.read_steps(device, cubin))
+
+
+def measure_twice(device: CudaDevice, toolchain: Toolchain, seconds: float) -> TimeAxis | None:
+    """The same, with the drift of the SMs over so many seconds."""
+    former = measure(device, toolchain)
+    time.sleep(seconds)
+    return _with_drift(measure(device, toolchain), former, seconds)
+
+
+def _with_drift(axis: TimeAxis | None, former: TimeAxis | None, seconds: float) -> TimeAxis | None:
+    if axis is None or former is None:
+        return axis
+    return replace(axis, drift_ns=axis.drift_from(former), drift_seconds=seconds)

@@ -50,6 +50,9 @@ class Row:
     note: str = ""
     estimated: bool = False
     """Whether its map is sampled."""
+    line: int = 0
+    """Of a row of a source line its number, 0 for none, and "" or the called function."""
+    function: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +104,16 @@ def share_text(share: float) -> str:
     return nearly.get(text, text)
 
 
-def sections_of(maps: Sequence[MapFigures]) -> tuple[Section, ...]:
-    """What is known by name of these maps; nothing for maps of other probes."""
+def sections_of(maps: Sequence[MapFigures], most: int | None = _WORST) -> tuple[Section, ...]:
+    """What is known by name of these maps, with so many lines of each kind, None for all; nothing
+    for maps of other probes."""
     metrics, lines = metrics_of(maps), lines_of(maps)
     samples = {one.name: one.sample for one in maps}
-    found = [_section(kind, metrics, lines, samples) for kind in _KINDS]
+    found = [_section(kind, metrics, lines, samples, most) for kind in _KINDS]
     sections = [section for section in found if section is not None]
     if "warp_instructions" in metrics:
         sections.append(_mix(metrics, samples["blocks_run"]))
-    return (*sections, *_latency(maps, metrics, lines))
+    return (*sections, *_latency(maps, metrics, lines, most))
 
 
 # ---- rows of the launch, and its worst lines
@@ -128,7 +132,11 @@ class _Kind:
 
 
 def _section(
-    kind: _Kind, metrics: Mapping[str, Any], lines: Iterable[Any], samples: Mapping[str, int]
+    kind: _Kind,
+    metrics: Mapping[str, Any],
+    lines: Iterable[Any],
+    samples: Mapping[str, int],
+    most: int | None,
 ) -> Section | None:
     first = kind.columns[0].key
     there = [row for row in kind.rows if row[1] + first in metrics]
@@ -153,9 +161,9 @@ def _section(
         title=kind.title,
         columns=kind.columns,
         totals=totals,
-        parts=tuple(row for _, row in weighed[:_WORST]),
+        parts=tuple(row for _, row in weighed[:most]),
         parts_are="line",
-        left_out=max(0, len(weighed) - _WORST),
+        left_out=len(weighed[most:]) if most is not None else 0,
         timed=kind.timed,
         sample=max(samples[name] for _, _, name in there),
     )
@@ -172,7 +180,8 @@ def _line_row(
     share = ratio(kind.weight(line, start)[0], whole)
     values = _values(kind, line, start)
     shown = tuple(share if value is None else value for value in values)
-    return Row(f"{_place(line)} {name}".rstrip(), shown, estimated=estimated)
+    title = f"{_place(line)} {name}".rstrip()
+    return Row(title, shown, estimated=estimated, line=line["line"], function=line["function"])
 
 
 def _place(line: Mapping[str, Any]) -> str:
@@ -275,7 +284,10 @@ def _mix(m: Mapping[str, Any], sample: int) -> Section:
 
 
 def _latency(
-    maps: Sequence[MapFigures], metrics: Mapping[str, Any], lines: Iterable[Any]
+    maps: Sequence[MapFigures],
+    metrics: Mapping[str, Any],
+    lines: Iterable[Any],
+    most: int | None,
 ) -> Iterator[Section]:
     """The figures of all loads, the histogram, and the lines that wait longest."""
     samples = {one.name: one.sample for one in maps}
@@ -284,7 +296,7 @@ def _latency(
         yield _all_loads(metrics, counts)
         yield _histogram(counts)
     if "loads_measured" in metrics:
-        section = _section(_LATENCY, metrics, lines, samples)
+        section = _section(_LATENCY, metrics, lines, samples, most)
         assert section is not None
         yield section if "load_latency" not in metrics else replace(section, totals=())
 

@@ -136,8 +136,8 @@ def watch_parser(command: str) -> argparse.ArgumentParser:
         metavar="S",
         help="how long each is shown (default 12)",
     )
-    parser.set_defaults(launches=3, json=False, picture="")
-    parser.set_defaults(callback="", no_callback=False, callback_timeout=60)
+    parser.set_defaults(launches=3, json=False, picture="", lines=False, ncu=False)
+    _add_callback(parser)
     return parser
 
 
@@ -145,6 +145,12 @@ def report_parser(command: str) -> argparse.ArgumentParser:
     parser = source_parser(command)
     parser.add_argument("-n", "--launches", type=positive, default=3, help="default 3")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--lines", action="store_true", help="print the figures of every source line"
+    )
+    parser.add_argument(
+        "--ncu", action="store_true", help="on a GPU, print Nsight Compute's counters beside ours"
+    )
     parser.add_argument(
         "--picture",
         metavar="FILE",
@@ -173,7 +179,7 @@ def replay_parser(command: str) -> argparse.ArgumentParser:
     add("--launch", type=_count, metavar="N", help="without a terminal: which launch, from 0")
     add("--json", action="store_true", help="without a terminal: print JSON")
     add("--ascii", action="store_true", help="draw with ASCII characters only")
-    parser.set_defaults(picture="")
+    parser.set_defaults(picture="", lines=False)
     _add_callback(parser)
     return parser
 
@@ -250,6 +256,8 @@ def options_of(given: argparse.Namespace) -> Options:
         max_rate=given.max_rate,
         map_limit=given.map_limit,
         others=tuple(find_source(name) for name in getattr(given, "others", ())),
+        callback=None if getattr(given, "no_callback", False) else getattr(given, "callback", ""),
+        callback_timeout=getattr(given, "callback_timeout", 60.0),
     )
 
 

@@ -8,33 +8,52 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
-
 from gpuwatch.cli.arguments import options_of
 from gpuwatch.cli.printed import KeptOutput
+from gpuwatch.cli.report_console import report_console
 from gpuwatch.cli.sessions import prepared_session
-from gpuwatch.engine import callbacks, picture, report
+from gpuwatch.cli.traces import find_trace, names_trace
+from gpuwatch.engine import callbacks, hardware_counters, picture, report
 from gpuwatch.engine.frame import Frame
+from gpuwatch.engine.hardware_counters import Counters
+from gpuwatch.engine.machine_code import with_marks
 from gpuwatch.engine.options import Options
+from gpuwatch.engine.program import WatchedProgram
 from gpuwatch.engine.recording import record
 from gpuwatch.engine.replay import ReplaySession
-from gpuwatch.trace import Trace, is_trace
-from gpuwatch.trace.callback import CallbackRun
-
-_FILE_COLUMNS = 200
-"""Columns of a report that goes to a file or a pipe: tables are then never cut."""
+from gpuwatch.errors import UserError
+from gpuwatch.trace import Trace
+from gpuwatch.trace.callback import CallbackRun, check_callback
 
 
 def run(given: argparse.Namespace) -> int:
     """Reports a source or a trace."""
     if given.picture:
         picture.check(Path(given.picture))
-    if is_trace(Path(given.source)):
+    if given.callback:
+        check_callback(Path(given.callback))
+    if names_trace(given.source):
+        if given.ncu:
+            raise UserError(
+                "ncu runs the program, and a trace has none",
+                hint="name the source that was recorded, or leave out --ncu",
+            )
         return run_trace(given)
     with KeptOutput() as kept:
-        frame, runs = _launched(options_of(given), given)
-    _print(given, frame, frame.printed or kept.text, runs)
+        frame, runs, watched = _launched(options_of(given), given)
+    counted = _counted(watched, frame) if given.ncu else None
+    _print(given, frame, frame.printed or kept.text, runs, counted)
+    if isinstance(counted, UserError):
+        raise counted
     return 0
+
+
+def _counted(watched: WatchedProgram, frame: Frame) -> Counters | UserError:
+    """What ncu counts, or why it does not: the report itself is printed all the same."""
+    try:
+        return hardware_counters.count(watched, frame)
+    except UserError as problem:
+        return problem
 
 
 def run_trace(given: argparse.Namespace) -> int:
@@ -44,17 +63,25 @@ def run_trace(given: argparse.Namespace) -> int:
     return 0
 
 
-def _print(given: argparse.Namespace, frame: Frame, printed: str, runs: list[CallbackRun]) -> None:
+def _print(
+    given: argparse.Namespace,
+    frame: Frame,
+    printed: str,
+    runs: list[CallbackRun],
+    counted: Counters | UserError | None = None,
+) -> None:
     if given.picture:
         picture.save(frame, Path(given.picture))
         print(f"saved {given.picture}", file=sys.stderr)
     if given.json:
         ran = [callbacks.as_json(one) for one in runs]
-        print(json.dumps({**report.as_json(frame), "printed": printed, "callbacks": ran}, indent=2))
+        values = {**report.as_json(frame), "printed": printed, "callbacks": ran}
+        print(json.dumps(values | hardware_counters.as_json(counted), indent=2))
         return
-    width = None if sys.stdout.isatty() else _FILE_COLUMNS
-    console = Console(highlight=False, soft_wrap=True, width=width)
-    report.render(frame, console)
+    console = report_console()
+    report.render(frame, console, lines=given.lines)
+    if isinstance(counted, Counters):
+        hardware_counters.render(counted, console)
     if printed:
         print(f"\nThe kernel printed:\n{printed.rstrip()}")
     for one in runs:
@@ -63,7 +90,7 @@ def _print(given: argparse.Namespace, frame: Frame, printed: str, runs: list[Cal
 
 def _replayed(given: argparse.Namespace) -> tuple[Frame, list[CallbackRun]]:
     """The frame of a trace's last launch, or of the one that is asked for."""
-    session = ReplaySession(Path(given.source), given.kernel)
+    session = ReplaySession(find_trace(given.source), given.kernel)
     try:
         session.prepare()
         if given.launch is not None:
@@ -81,20 +108,22 @@ def _replayed(given: argparse.Namespace) -> tuple[Frame, list[CallbackRun]]:
         session.close()
 
 
-def _launched(options: Options, given: argparse.Namespace) -> tuple[Frame, list[CallbackRun]]:
+def _launched(
+    options: Options, given: argparse.Namespace
+) -> tuple[Frame, list[CallbackRun], WatchedProgram]:
     """The frame of the last of so many launches; with --callback one more is recorded for it."""
     with prepared_session(options, given.launches) as (session, told):
         told(session.launches)
         while session.launches < given.launches:
             session.step()
             told(session.launches)
-        frame = session.frame()
+        frame = with_marks(session, session.frame())
         if not given.callback:
-            return frame, []
+            return frame, [], session.program
         with tempfile.TemporaryDirectory(prefix="gpuwatch-") as name:
             trace = Trace(record(session, Path(name) / "trace", 1))
             launch = trace.launch(0)
             runs = callbacks.run_callbacks(
                 given.callback, launch.kernel, launch.result.path, given.callback_timeout
             )
-        return frame, runs
+        return frame, runs, session.program

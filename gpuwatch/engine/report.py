@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table
 
 from gpuwatch.analysis.access_map import is_access_map
-from gpuwatch.analysis.metrics import lines_of, metrics_of
+from gpuwatch.analysis.metrics import metrics_of
 from gpuwatch.analysis.occupancy import SmColumns
 from gpuwatch.analysis.warps import is_timed
-from gpuwatch.engine import report_maps, summaries
+from gpuwatch.engine import report_lines, report_maps, report_time_axis, summaries
 from gpuwatch.engine.frame import Frame, Reduced, launch_text
 
 _BAR_CELLS = 20
@@ -25,7 +25,8 @@ def as_json(frame: Frame) -> dict[str, Any]:
     Cycles are those of each SM's clock; `kernel_seconds` are modelled where
     `device.modelled` says so; a figure that the probe does not record is null.
     `all_launches` is there where the device sums up every launch, with `elapsed_*` where the
-    probe records elapsed cycles.
+    probe records elapsed cycles. `time_axis` places SMs in us since the first start of all; null
+    where their clocks do not lie on one axis.
     """
     device = frame.device
     result: dict[str, Any] = {
@@ -64,8 +65,9 @@ def as_json(frame: Frame) -> dict[str, Any]:
         },
         "wall_seconds_per_launch": frame.wall_seconds_per_launch,
         "metrics": metrics_of(frame.maps),
-        "lines": lines_of(frame.maps),
+        "lines": report_lines.as_json(frame),
         "maps": [report_maps.as_json(figures) for figures in frame.maps],
+        "time_axis": report_time_axis.as_json(frame),
         "notes": list(frame.notes),
     }
     if device.kind == "sim" or frame.thread_instructions is not None:
@@ -88,8 +90,8 @@ def occupancy_mean(frame: Frame) -> float | None:
     return None if frame.sms is None else frame.sms.mean_occupancy
 
 
-def render(frame: Frame, console: Console) -> None:
-    """Prints the report as text."""
+def render(frame: Frame, console: Console, *, lines: bool = False) -> None:
+    """Prints the report as text, with the figures of all source lines where `lines`."""
     unit = "modelled cycles" if frame.device.modelled else "cycles"
     _print_head(frame, console)
     console.print()
@@ -107,7 +109,8 @@ def render(frame: Frame, console: Console) -> None:
     if frame.sms is not None:
         console.print()
         console.print(_occupancy_table(frame, frame.sms))
-    elif frame.warps_table is not None:
+        console.print(report_time_axis.sentence(frame))
+    elif frame.warps_table is not None and not (frame.warps_table.sm >= 0).any():
         console.print(f"The probe {frame.probe} records no SM: no occupancy.")
     if frame.warps_table is not None and "warpid" in frame.warps_table.fields:
         console.print()
@@ -116,6 +119,9 @@ def render(frame: Frame, console: Console) -> None:
     for figures in frame.maps:
         if not is_access_map(figures) and not is_timed(tuple(figures.columns)):
             report_maps.render(figures, console)
+    if lines:
+        report_lines.render_lines(frame, console)
+    report_lines.render_marked(frame, console)
 
 
 def _print_head(frame: Frame, console: Console) -> None:

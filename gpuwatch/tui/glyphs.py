@@ -31,6 +31,7 @@ class Glyphs:
     block: str
     spinner: str
     cross: str = "✗"
+    differs: str = "≠"
     shades: str = " ░▒▓█"
     """A cell from nothing to the most."""
 
@@ -76,6 +77,7 @@ ASCII = Glyphs(
     block="#",
     spinner="|/-\\",
     cross="x",
+    differs="!",
     shades=" .:-=+*#%@",
 )
 

@@ -59,6 +59,7 @@ class SourcePane(Drawing, ScrollView):
         self._ptx: list[str] = []
         self._inserted: frozenset[int] = frozenset()
         self._sites: dict[int, int] = {}
+        self._marked: dict[int, str] = {}
         self._figures: LineFigures | None = None
         self._fields, self._bar = _FIGURES[-1]
         self._ptx_top = 0
@@ -80,7 +81,7 @@ class SourcePane(Drawing, ScrollView):
         first = self.listing is None
         self.listing = listing
         if listing is None:
-            self._source, self._ptx, self._sites = [], [], {}
+            self._source, self._ptx, self._sites, self._marked = [], [], {}, {}
             return
         self._source = listing.source.split("\n")
         self._ptx = listing.ptx.split("\n")
@@ -88,7 +89,12 @@ class SourcePane(Drawing, ScrollView):
         self._sites = {}
         for line, _opcode in listing.sites:
             self._sites[line] = self._sites.get(line, 0) + 1
-        self.virtual_size = Size(self.size.width, len(self._rows) + 1)
+        self._marked = {}
+        for one in listing.marked:
+            said = self._marked.get(one.line)
+            self._marked[one.line] = f"{said}; {one.reason}" if said else one.reason
+        below = 1 + bool(self._remark())
+        self.virtual_size = Size(self.size.width, len(self._rows) + below)
         kernel = min((line for line in listing.lines if line), default=1)
         self._go(kernel if first else min(self.line, len(self._rows)))
 
@@ -120,7 +126,7 @@ class SourcePane(Drawing, ScrollView):
 
     @property
     def _page(self) -> int:
-        return max(1, self.size.height - 1)
+        return max(1, self.size.height - 1 - bool(self._remark()))
 
     @property
     def _top(self) -> int:
@@ -161,7 +167,7 @@ class SourcePane(Drawing, ScrollView):
             self._go((ahead or lines)[0 if step > 0 else -1])
 
     def on_click(self, event: events.Click) -> None:
-        if event.y > 0:
+        if 0 < event.y <= self._page:
             self._go(self._top + event.y)
 
     # ---- drawing
@@ -171,6 +177,8 @@ class SourcePane(Drawing, ScrollView):
             return self.draw(self, self.title_rule(self, "Source", *self._title()))
         if self.listing is None or not self._rows:
             return self.draw(self, [("  not known yet", QUIET)] if y == 2 else [])
+        if y > self._page:
+            return self.draw(self, self._remark())
         index = self._top + y - 1
         left = self._numbered(index) if self._rows is self._source else self._ptx_line(index)
         if not self._beside:
@@ -205,14 +213,29 @@ class SourcePane(Drawing, ScrollView):
         number = index + 1
         chosen = number == self.line
         mark = self.glyphs.block if self._sites.get(number) else " "
+        differs = self.glyphs.differs if number in self._marked else " "
         spans: Line = [
             ((self.glyphs.cursor if chosen else " "), FOCUS),
             (f"{number:>4} ", STRONG if chosen else QUIET),
-            (mark + " ", WOVEN),
+            (mark, WOVEN),
+            (differs, STRONG),
             *self._line_figures(number),
         ]
         text = self._source[index].expandtabs(4)
         return [*spans, (text, CURSOR if chosen else TEXT)]
+
+    def _remark(self) -> Line:
+        """The last row: how machine code differs at the cursor's line, else where it does."""
+        differs = f" {self.glyphs.differs} "
+        if self.line in self._marked:
+            return [(differs, STRONG), (self._marked[self.line], TEXT)]
+        if self._marked:
+            lines = ", ".join(str(line) if line else "none" for line in sorted(self._marked))
+            said = f"machine code differs from PTX at line{'s' * (len(self._marked) > 1)} {lines}"
+            return [(differs, STRONG), (said, QUIET)]
+        if self.listing is not None and self.listing.unmarked:
+            return [("   " + self.listing.unmarked, QUIET)]
+        return []
 
     def _line_figures(self, number: int) -> Line:
         figures = self._figures

@@ -43,6 +43,14 @@ def test_without_a_terminal_the_source_alone_prints_the_report(tmp_path: Path) -
     assert "modelled" in done.stdout
 
 
+def test_every_line_is_reported_and_marked_where_machine_code_differs() -> None:
+    done = _run("report", "gemm_tiled", "-p", "smem_conflicts", "--lines", *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert "Shared memory per line" in done.stdout
+    assert "sum += tile_A[y][i] * tile_B[i][x];" in done.stdout
+    assert "line 45: merged: 64 shared loads of 4 bytes in PTX" in done.stdout
+
+
 def test_the_kernels_of_a_file() -> None:
     done = _run("kernels", "gemm", "--json", *SMALL)
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ from fake_watch import GEMM, FakeWatch
 
 from gpuwatch.analysis.lines import line_figures
 from gpuwatch.analysis.maps import MapFigures, SiteRow, all_figures
-from gpuwatch.engine.frame import Listing
+from gpuwatch.engine.frame import Listing, MarkedLine
 from gpuwatch.engine.listing import source_lines
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.source_pane import SourcePane
@@ -170,3 +170,52 @@ async def test_without_texts_it_says_so() -> None:
         assert "not known yet" in pane.render_line(2).text
         await pilot.press("down", "n", "pageup", "end")
         assert pane.line == 1
+
+
+REASON = "split: 1 global load of 16 bytes in PTX, 2 of 4 in machine code"
+
+
+@pytest.mark.parametrize(("ascii_only", "differs"), [(False, "\N{NOT EQUAL TO}"), (True, "!")])
+async def test_lines_that_ptxas_changed_are_marked(ascii_only: bool, differs: str) -> None:
+    watch = _watch()
+    watch.texts = replace(LISTING, marked=(MarkedLine("traffic", "", 3, REASON),))
+    app = GpuwatchApp(watch, picker=False, ascii_only=ascii_only)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press("p")
+        await pilot.pause(0.2)
+        pane = app.screen.query_one(SourcePane)
+        lines = [pane.render_line(y).text for y in range(pane.size.height)]
+        assert [number for number, line in enumerate(lines) if differs in line[:9]][:1] == [3]
+        assert f"{differs} {REASON}" in lines[-1]
+        await pilot.press("down")
+        assert (
+            f"{differs} machine code differs from PTX at line 3"
+            in pane.render_line(pane.size.height - 1).text
+        )
+
+
+async def test_why_no_line_is_marked_is_said() -> None:
+    watch = _watch()
+    watch.texts = replace(LISTING, unmarked="lines are not marked: there is no nvdisasm")
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press("p")
+        await pilot.pause(0.2)
+        pane = app.screen.query_one(SourcePane)
+        assert "there is no nvdisasm" in pane.render_line(pane.size.height - 1).text
+
+
+async def test_the_cursor_stays_above_the_remark() -> None:
+    watch = _watch()
+    source = "\n".join([SOURCE, *("// more" for _ in range(200))])
+    watch.texts = replace(LISTING, source=source, marked=(MarkedLine("traffic", "", 3, REASON),))
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press("p", "end")
+        await pilot.pause(0.2)
+        pane = app.screen.query_one(SourcePane)
+        rows = [pane.render_line(y).text for y in range(1, pane.size.height - 1)]
+        assert any(f" {pane.line} " in row[:7] for row in rows)

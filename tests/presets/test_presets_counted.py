@@ -16,6 +16,7 @@ import pytest
 
 from gpuwatch.analysis.metrics import lines_of, metrics_of
 from gpuwatch.engine.frame import Frame
+from gpuwatch.engine.machine_code import with_marks
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.session import Session
 
@@ -23,10 +24,18 @@ HERE = Path(__file__).parent
 KERNELS = HERE.parents[1] / "kernels"
 PROGRAMS = HERE.parent / "benchmarks" / "kernels"
 COUNTED = json.loads((HERE / "counted.json").read_text())
-QUICK = ("gather", "histogram_shared", "polynomial_fp64", "saxpy_strided")
-"""Programs that the simulated device runs within seconds. Of all 25 in counted.json only spmv
-differs, by 1.6 %: ptxas unrolls its loop four times, whose rounds differ from lane to lane, so
-lanes that run a load of the PTX together run different ones of the machine code."""
+QUICK = (
+    *("collatz", "convolution", "exponentials", "gather", "histogram_shared", "mandelbrot"),
+    *("nbody", "polynomial_fp64", "reduce_shared", "reduce_shuffle", "saxpy_strided", "scan"),
+    *("softmax", "stencil", "transpose_naive", "transpose_padded", "transpose_shared"),
+    "vector_add",
+)
+"""Programs that the simulated device runs within seconds: of the others of counted.json, but for
+spmv, the figures agree too."""
+SPMV_FEWER = 56_854
+"""Sectors of loads in PTX of spmv below those of the machine code, 1.6 %: ptxas unrolls its loop,
+whose rounds differ from lane to lane, so lanes that run a load of the PTX together run different
+ones of the machine code."""
 SIZE = 64
 TILES = SIZE // 32
 WARPS = TILES * SIZE
@@ -52,6 +61,20 @@ def test_sectors_are_those_of_the_counter(name: str) -> None:
     metrics = metrics_of(frame.maps)
     assert metrics.get("global_load_sectors", 0) == COUNTED[name]["global_load_sectors"]
     assert frame.outputs_identical
+
+
+def test_a_difference_from_the_counter_is_marked() -> None:
+    session = Session(Options(str(PROGRAMS / "spmv.cu"), "sim:h200", probe="gmem_traffic"))
+    try:
+        session.prepare()
+        frame = with_marks(session, session.frame())
+    finally:
+        session.close()
+    counted = COUNTED["spmv"]["global_load_sectors"]
+    assert metrics_of(frame.maps)["global_load_sectors"] == counted - SPMV_FEWER
+    (found,) = frame.marked
+    assert found.map == "global_loads"
+    assert found.reason.startswith("repeated where lanes may run different copies: 3 global loads")
 
 
 @pytest.mark.parametrize("name", GEMM)

@@ -77,7 +77,9 @@ def _answer(watched: WatchedProgram, device: Device, mangled: str) -> Answer:
         reading = reader.reading()
         (figures,) = reading.maps
         return {
-            "outputs": [hashlib.sha256(one.tobytes()).hexdigest()[:32] for one in plain.results.buffers],
+            "outputs": [
+                hashlib.sha256(one.tobytes()).hexdigest()[:32] for one in plain.results.buffers
+            ],
             "exact": _is_exact(watched, mangled),
             "identical": probed.outputs_identical,
             "records": reading.records,

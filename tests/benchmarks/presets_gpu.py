@@ -38,8 +38,14 @@ COUNTED = {
     "gemm_tiled": {"global_loads": (2_097_152, 8_388_608), "global_stores": (32_768, 131_072)},
 }
 """Requests and sectors of each program's launch at 1024^3, by map (Nsight Compute, H200)."""
-COLUMNS = ("program", "preset", "ratio", "target", "spread", "registers", "resident", "ms/launch",
-           "outputs")  # fmt: skip
+NEUTRINO = {
+    "block_sched": ("0.99", "1.01"),
+    "gmem_traffic": ("0.98, wrong bytes", "1.00, wrong bytes"),
+    "dmat": ("-", "12.3, map of 1,091 MB"),
+}
+"""What the peer's probe of the same purpose costs there, measured on another H200."""
+COLUMNS = ("program", "preset", "ratio", "target", "Neutrino", "spread", "registers", "resident",
+           "ms/launch", "outputs")  # fmt: skip
 WATCH_SECONDS = 0.7
 LIMIT_SECONDS = 80.0
 
@@ -48,6 +54,11 @@ def main() -> None:
     device = sys.argv[1] if len(sys.argv) > 1 else "cuda"
     begun = time.monotonic()
     lines = [
+        "# What each preset costs",
+        "",
+        "Probed over plain kernel time of both matrix products (1024 x 1024 x 1024, float32) on an",
+        "NVIDIA H200, all in one run of `presets_gpu.py`. Neutrino's figures are of its own probes.",
+        "",
         f"| {' | '.join(COLUMNS)} |",
         "|---" * len(COLUMNS) + "|",
     ]
@@ -58,12 +69,12 @@ def main() -> None:
             for preset, targets in TARGETS.items():
                 late = time.monotonic() - begun > LIMIT_SECONDS
                 if late and not session.info.modelled:
-                    lines.append(f"| {program} | {preset} | not begun: time is up |||||||")
+                    lines.append(f"| {program} | {preset} | not begun: time is up ||||||||")
                     continue
                 try:
                     frame = watch(session, preset)
                 except UserError as error:
-                    lines.append(f"| {program} | {preset} | {error.message} |||||||")
+                    lines.append(f"| {program} | {preset} | {error.message} ||||||||")
                     continue
                 lines.append(row(program, preset, targets[place], frame))
                 if preset == "gmem_traffic":
@@ -96,6 +107,7 @@ def row(program: str, preset: str, target: float | None, frame: Frame) -> str:
         preset,
         f"{ratio:.3f}",
         aim,
+        NEUTRINO.get(preset, ("-", "-"))[PROGRAMS.index(program)],
         spread,
         f"{frame.registers_plain} -> {frame.registers_probed}",
         f"{frame.resident_plain} -> {frame.resident_blocks}",

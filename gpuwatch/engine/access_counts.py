@@ -30,6 +30,9 @@ SHARED_LOADS, SHARED_STORES = "shared_loads", "shared_stores"
 KINDS = (LOADS, STORES, SHARED_LOADS, SHARED_STORES)
 FLOP = "blocks_run"
 """Operations of a thread on f32 and f64, under the name of the map of `instr_mix`."""
+GUARDED = {SHARED_LOADS: "guarded shared loads", SHARED_STORES: "guarded shared stores"}
+"""Kinds of those with a guard: counters of instructions also count the warps of which it holds in
+no lane. Those of global memory count requests, which such a warp does not make."""
 GENERIC, MATRIX, BARRIER, SHARED_ATOMICS = "generic", "matrix", "barrier", "shared_atomics"
 _OF_PTX = {
     ("load", "global"): LOADS,
@@ -71,6 +74,8 @@ def ptx_counts(module: Module, kernel: Function) -> Counts:
             kind, width = ptx_access(one)
             if kind:
                 _add(found, kind, (name, line), block, width)
+                if one.guard is not None and kind in GUARDED:
+                    _add(found, GUARDED[kind], (name, line), block, width)
             elif flop := operations(one) if class_of(one) in ("fp32", "fp64") else 0:
                 _add(found, FLOP, (name, line), block, 1, flop)
     return found
@@ -120,6 +125,8 @@ def machine_counts(
         kind = _OF_MACHINE.get(one.tokens[0], "")
         if kind:
             _add(found, kind, (name, _line(one, source)), one.block, _width(one))
+            if one.guard and kind in GUARDED:
+                _add(found, GUARDED[kind], (name, _line(one, source)), one.block, _width(one))
         elif flop := _OPERATIONS.get(one.tokens[0], 0):
             _add(found, FLOP, (name, _line(one, source)), one.block, 1, flop)
     return found, frozenset(seen)

@@ -4,7 +4,8 @@ which it computes otherwise than the PTX.
 What a probe counts are instructions of the PTX; the machine code of the plain build may move the
 same bytes by others, so a hardware counter of requests or sectors counts otherwise there. An
 access that is there several times, as of an unrolled loop, runs as often as before: it counts
-otherwise only if lanes of a warp may run different copies.
+otherwise only if lanes of a warp may run different copies. Where ptxas turns a branch around an
+access of shared memory into a guard, each warp executes it, and counters of instructions count it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from gpuwatch.engine.access_counts import (
     BARRIER,
     FLOP,
     GENERIC,
+    GUARDED,
     KINDS,
     MATRIX,
     SHARED_ATOMICS,
@@ -70,6 +72,12 @@ def marked_lines(
         for kind in (*KINDS, FLOP)
         for place, reason in _Comparison(kind, ptx, machine, parting).reasons()
     ]
+    found += [
+        MarkedLine(kind, *place, reason, unseen=True)
+        for kind in GUARDED
+        for place, reason in _guarded(kind, ptx, machine)
+    ]
+    found += [MarkedLine(FLOP, *place, reason, unseen=True) for place, reason in _moved(ptx, machine)]
     return tuple(sorted(found, key=lambda one: (one.line, one.function, one.map)))
 
 
@@ -81,6 +89,33 @@ def _pooled(counts: Counts, apart: Collection[str]) -> Counts:
             if function and function not in apart:
                 of_kind["", line].update(of_kind.pop((function, line)))
     return counts
+
+
+def _guarded(kind: str, ptx: Counts, machine: Counts) -> Iterator[tuple[Place, str]]:
+    """Accesses of which more have a guard in machine code than in PTX."""
+    for place, blocks in machine[GUARDED[kind]].items():
+        with_guard, every = _sum([blocks]).total(), _sum([machine[kind][place]]).total()
+        before = _sum([ptx[GUARDED[kind]].get(place, {})]).total()
+        every_before = _sum([ptx[kind].get(place, {})]).total()
+        if with_guard * every_before > before * every or not every_before:
+            yield (
+                place,
+                f"guarded: {before} of {every_before} {_NAMES[kind]}s in PTX, {with_guard} of "
+                f"{every} in machine code; counted in warps without a lane there too",
+            )
+
+
+def _moved(ptx: Counts, machine: Counts) -> Iterator[tuple[Place, str]]:
+    """As many operations, but not all of a basic block together, as when one is put off until
+    behind a branch that fewer lanes take."""
+    for place, blocks in machine[FLOP].items():
+        before = ptx[FLOP].get(place, {})
+        if _sum([before]) == _sum([blocks]) and not _is_repeated(before, blocks):
+            yield (
+                place,
+                f"moved: {_sum([before])[1]} floating-point operations in PTX and machine code, "
+                "there in other basic blocks, which other lanes may run",
+            )
 
 
 class _Comparison:

@@ -10,8 +10,8 @@ _SECTION = re.compile(r"\.section\s+\.text\.([^,\s]+)")
 _FUNCTION = re.compile(r"\$?([\w.$]+):\s*$")
 _LINE = re.compile(r'//## File "([^"]*)", line (\d+)(?: inlined at "[^"]*", line \d+)?')
 _INSTRUCTION = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:(@!?\w+)\s+)?([A-Z][\w.]*)")
-_INNER = ".L_"
-"""How labels begin that are none of a function."""
+_INNER = re.compile(r"\.L_\w+")
+"""Labels that are none of a function."""
 _ENDS = frozenset(("BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "RET", "CALL"))
 """Opcodes behind which other lanes may go on, or none."""
 
@@ -36,12 +36,15 @@ class MachineInstruction:
 
 
 def read_machine_code(text: str) -> Iterator[MachineInstruction]:
-    """The instructions in the order of the text."""
+    """The instructions in the order of the text. A label to which none of them refers begins no
+    block."""
+    lines = text.split("\n")
+    targets = {name for line in lines if "/*" in line for name in _INNER.findall(line)}
     section = function = ""
     places: list[tuple[str, int]] = []
     ended = True
     block = 0
-    for line in text.split("\n"):
+    for line in lines:
         if (place := _LINE.search(line)) is not None:
             places = [] if ended else places
             places.append((place[1], int(place[2])))
@@ -56,6 +59,7 @@ def read_machine_code(text: str) -> Iterator[MachineInstruction]:
             section = function = named[1]
             places, ended = [], True
         elif (label := _FUNCTION.match(line)) is not None:
-            block += 1
-            if not line.startswith(_INNER):
+            inner = _INNER.match(line)
+            block += inner is None or inner[0] in targets
+            if inner is None:
                 function = label[1].removeprefix(f"{section}$").removeprefix(".text.")

@@ -57,7 +57,7 @@ def main() -> None:
         "# What each preset costs",
         "",
         "Probed over plain kernel time of both matrix products (1024 x 1024 x 1024, float32) on an",
-        "NVIDIA H200, all in one run of `presets_gpu.py`. Neutrino's figures are of its own probes.",
+        "NVIDIA H200, all in one run of `presets_gpu.py`. Neutrino's figures are of its own.",
         "",
         f"| {' | '.join(COLUMNS)} |",
         "|---" * len(COLUMNS) + "|",

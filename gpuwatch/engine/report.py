@@ -25,8 +25,8 @@ def as_json(frame: Frame) -> dict[str, Any]:
     Cycles are those of each SM's clock; `kernel_seconds` are modelled where
     `device.modelled` says so; a figure that the probe does not record is null.
     `all_launches` is there where the device sums up every launch, with `elapsed_*` where the
-    probe records elapsed cycles. `time_axis` places SMs in us since the first start of all; null
-    where their clocks do not lie on one axis.
+    probe records elapsed cycles. `time_axis` places SMs in us since the first start of all, none
+    where it is not `usable`; null where their clocks do not lie on one axis.
     """
     device = frame.device
     result: dict[str, Any] = {

@@ -6,7 +6,7 @@ import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from gpuwatch.analysis.occupancy import SmColumns
+from gpuwatch.analysis.sm_placing import placing_of
 from gpuwatch.analysis.time_axis import TimeAxis
 from gpuwatch.device import open_device
 from gpuwatch.device.base import Device, DeviceInfo, GaveWay, Interrupt, Pipeline, never
@@ -16,6 +16,7 @@ from gpuwatch.engine.frame import Frame, KernelChoice
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.program import Progress, WatchedProgram
 from gpuwatch.engine.rates import LaunchRate
+from gpuwatch.engine.readings import Reading
 from gpuwatch.engine.time_axis import TimeAxisKeeper
 from gpuwatch.errors import UserError
 from gpuwatch.launch import LaunchForm
@@ -300,7 +301,7 @@ class Session:
             warps_table=reading.warps,
             sms=reading.sms,
             maps=reading.maps,
-            time_axis=self._time_axis(build, reading.sms),
+            time_axis=self._time_axis(build, reading),
             thread_instructions=last.thread_instructions if last is not None else None,
             notes=self._notes(plain, probed),
             printed=last.output if last is not None else "",
@@ -308,11 +309,18 @@ class Session:
             build=build.number,
         )
 
-    def _time_axis(self, build: Build, sms: SmColumns | None) -> TimeAxis | None:
-        """The axis, if it holds every SM that ran a warp."""
-        if sms is None:
+    def _time_axis(self, build: Build, reading: Reading) -> TimeAxis | None:
+        """The axis, if it holds every SM that ran a warp; measured again where the newest launch
+        lies too far from it."""
+        warps, sms = reading.warps, reading.sms
+        if warps is None or sms is None:
             return None
-        axis = self._axes.newest(build.program.toolchain, self.settle)
+
+        def stale(axis: TimeAxis) -> bool:
+            placing = placing_of(axis, warps, sms)
+            return placing is not None and placing.stale
+
+        axis = self._axes.newest(build.program.toolchain, self.settle, stale)
         return axis if axis is not None and axis.covers(sms.sm[sms.used]) else None
 
     def close(self) -> None:

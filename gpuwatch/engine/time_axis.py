@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from gpuwatch.analysis.time_axis import TimeAxis, fit
 from gpuwatch.device.base import Device
@@ -16,18 +15,31 @@ _KEPT_SECONDS = 2.0
 """How long a measurement holds: it takes a millisecond of the GPU."""
 
 
+def _never(_axis: TimeAxis) -> bool:
+    return False
+
+
 class TimeAxisKeeper:
-    """Measures a GPU's axis when it is asked for and older than two seconds."""
+    """Measures a GPU's axis when it is asked for and older than two seconds, or too old for what
+    is to be placed on it."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
         self._axis: TimeAxis | None = None
         self._measured = float("-inf")
+        self._helps = True
 
-    def newest(self, toolchain: Toolchain, settle: Callable[[], None]) -> TimeAxis | None:
+    def newest(
+        self,
+        toolchain: Toolchain,
+        settle: Callable[[], None],
+        stale: Callable[[TimeAxis], bool] = _never,
+    ) -> TimeAxis | None:
         """The axis; None where the GPU's timer gives none, or the device keeps no clocks.
 
-        `settle` ends the launches under way before a measurement. Raises as the device does.
+        `settle` ends the launches under way before a measurement. `stale` says of an axis that
+        it should be measured again now; where that did not help, it waits for its two seconds.
+        Raises as the device does.
         """
         info = self._device.info
         if info.modelled:
@@ -36,13 +48,17 @@ class TimeAxisKeeper:
             return self._axis
         if not isinstance(self._device, CudaDevice):
             return None
-        now = time.monotonic()
-        if now - self._measured > _KEPT_SECONDS:
+        if self._is_old(stale):
             settle()
-            fresh = measure(self._device, toolchain)
-            self._axis = _with_drift(fresh, self._axis, now - self._measured)
-            self._measured = now
+            self._axis = _after(measure(self._device, toolchain), self._axis)
+            self._measured = time.monotonic()
+            self._helps = self._axis is not None and not stale(self._axis)
         return self._axis
+
+    def _is_old(self, stale: Callable[[TimeAxis], bool]) -> bool:
+        if time.monotonic() - self._measured > _KEPT_SECONDS:
+            return True
+        return self._helps and self._axis is not None and stale(self._axis)
 
 
 def measure(device: CudaDevice, toolchain: Toolchain) -> TimeAxis | None:
@@ -56,10 +72,8 @@ def measure_twice(device: CudaDevice, toolchain: Toolchain, seconds: float) -> T
     """The same, with the drift of the SMs over so many seconds."""
     former = measure(device, toolchain)
     time.sleep(seconds)
-    return _with_drift(measure(device, toolchain), former, seconds)
+    return _after(measure(device, toolchain), former)
 
 
-def _with_drift(axis: TimeAxis | None, former: TimeAxis | None, seconds: float) -> TimeAxis | None:
-    if axis is None or former is None:
-        return axis
-    return replace(axis, drift_ns=axis.drift_from(former), drift_seconds=seconds)
+def _after(axis: TimeAxis | None, former: TimeAxis | None) -> TimeAxis | None:
+    return axis if axis is None or former is None else axis.after(former)

@@ -10,7 +10,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from gpuwatch.analysis.scale import Scale
-from gpuwatch.analysis.time_axis import TimeAxis
+from gpuwatch.analysis.sm_placing import Placing, placing_of
 from gpuwatch.analysis.timeline import BlockSpans, block_spans
 from gpuwatch.tui.chart import placed_labels
 from gpuwatch.tui.gantt import (
@@ -36,8 +36,8 @@ _PAN = 0.25
 
 class TimelinePane(Pane):
     """One line an SM; the SM under the cursor also shows its blocks, as many lanes as run at
-    once. Times are microseconds since the launch's first start where all SMs are known on one
-    axis, else cycles since the SM's own."""
+    once. Times are microseconds since the launch's first start where all SMs are known well enough
+    on one axis, else cycles since the SM's own."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", show=False),
@@ -60,6 +60,7 @@ class TimelinePane(Pane):
         self._all_open = False
         self._first = 0
         self._spans: BlockSpans | None = None
+        self._placing: Placing | None = None
         self._drawn: tuple[tuple[int, int], Gantt, list[Row]] | None = None
 
     # ---- data
@@ -75,31 +76,37 @@ class TimelinePane(Pane):
         if frame is None or frame.warps_table is None or frame.sms is None:
             return None
         if self._spans is None:
-            warps, axis = frame.warps_table, frame.time_axis
-            start = warps.start if axis is None else axis.cycles(warps.sm, warps.start)
-            count, common = len(frame.sms.sm), axis is not None
+            warps, axis, sms = frame.warps_table, frame.time_axis, frame.sms
+            self._placing = placing_of(axis, warps, sms) if axis is not None else None
+            one = self._on_one_axis
+            start, elapsed = (one.begin, one.elapsed) if one else (warps.start, warps.elapsed)
             self._spans = block_spans(
-                warps.sm, warps.block, start, warps.elapsed, count, common=common
+                warps.sm, warps.block, start, elapsed, len(sms.sm), common=one is not None
             )
             self.cursor = min(self.cursor, max(0, self._spans.sms - 1))
         return self._spans
 
     @property
-    def _axis_of_all(self) -> TimeAxis | None:
-        frame = self.view.frame if self.view is not None else None
-        return frame.time_axis if frame is not None else None
+    def _on_one_axis(self) -> Placing | None:
+        return self._placing if self._placing is not None and self._placing.holds else None
 
     @property
     def _unit(self) -> float:
         """What a cycle is on the axis: microseconds where there is one, else itself."""
-        axis = self._axis_of_all
-        return 1.0 if axis is None else axis.ns_per_cycle / 1e3
+        one = self._on_one_axis
+        return 1.0 if one is None else one.axis.ns_per_cycle / 1e3
 
     def _unit_words(self) -> str:
-        axis = self._axis_of_all
-        if axis is None:
+        one = self._on_one_axis
+        if one is None:
             return " cycles"
-        return " us, modelled" if axis.modelled else f" us, +-{axis.error_ns:,.0f} ns"
+        return " us, modelled" if one.axis.modelled else f" us, +-{one.error_ns:,.0f} ns"
+
+    def _drift_words(self) -> list[str]:
+        """Why there is no axis of all SMs, in long and in short, where one was measured."""
+        if self._placing is None or self._placing.holds:
+            return []
+        return ["SM clocks drift too much for one axis", "SM clocks drift", "SMs drift"]
 
     def _longest(self, spans: BlockSpans) -> int:
         return int(spans.end.max()) if len(spans.end) else 1
@@ -217,7 +224,9 @@ class TimelinePane(Pane):
         part: list[Span] = [(f"{100 * (high - low) / longest:.3g}%", STRONG)]
         part += [(" of ", QUIET), (short(unit * longest), TEXT), (self._unit_words(), QUIET)]
         keys: list[Span] = [("+/- zoom, arrows pan", QUIET)]
-        return [[part, cell, blocks, keys], [part, cell, blocks], [part]]
+        why: list[list[Span]] = [[(words, TEXT)] for words in self._drift_words()]
+        rest = [*([part, one] for one in why), [part]]
+        return [[*rest[0], cell, blocks, keys], [*rest[0], cell, blocks], *rest]
 
     def body(self, row: int, width: int, height: int) -> list[Span]:
         assert width == self.size.width
@@ -228,7 +237,7 @@ class TimelinePane(Pane):
             return []
         if row >= height - _BELOW:
             low, high = self.window.cycles(self._longest(spans))
-            scale = Scale(self._unit * low, self._unit * high, whole=self._axis_of_all is None)
+            scale = Scale(self._unit * low, self._unit * high, whole=self._on_one_axis is None)
             return self._axis(scale) if row == height - _BELOW else self._axis_labels(scale)
         gantt, rows = self._drawing(spans)
         if row >= len(rows):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from fake_watch import H200, FakeWatch
@@ -212,13 +214,21 @@ def _on_axis(watch: FakeWatch, axis: TimeAxis) -> FakeWatch:
     return watch
 
 
+def _measured(watch: FakeWatch, **others: Any) -> TimeAxis:
+    """An axis whose zero is the launch's first start."""
+    assert watch.frame is not None and watch.frame.warps_table is not None
+    origin = np.full(132, int(watch.frame.warps_table.start.min()), np.int64)
+    values = {"drift_ns": 41.0, "drift_seconds": 2.0, **others}
+    return TimeAxis(origin, 1 / 1.98, 32.0, 9.2, 1e-6, **values)
+
+
 async def test_with_a_common_axis_times_are_microseconds() -> None:
-    axis = TimeAxis(np.zeros(132, np.int64), 1 / 1.98, 32.0, 9.2, 1e-6, drift_ns=41.0)
-    app = GpuwatchApp(_on_axis(FakeWatch(H200), axis), picker=False)
+    watch = FakeWatch(H200)
+    app = GpuwatchApp(_on_axis(watch, _measured(watch)), picker=False)
     async with app.run_test(size=(200, 60)) as pilot:
         pane = await _pane(pilot)
         title = _lines(pane)[0]
-        assert "us, +-41 ns" in title and "cycles" not in title
+        assert "us, +-9 ns" in title and "cycles" not in title and "drift" not in title
         longest = pane._longest(pane._blocks())  # type: ignore[arg-type]
         assert f"{longest / 1980:.5g}"[:4] in title
         await pilot.press(*["plus"] * 40)
@@ -230,16 +240,48 @@ async def test_sms_that_start_late_are_drawn_late() -> None:
     watch = FakeWatch(H200)
     assert watch.frame is not None and watch.frame.warps_table is not None
     table = watch.frame.warps_table
-    origin = np.zeros(132, np.int64)
+    axis = _measured(watch)
     span = int((table.start + table.elapsed).max() - table.start.min())
-    origin[1] = -span
-    app = GpuwatchApp(_on_axis(watch, TimeAxis(origin, 0.5, 32.0, 9.2, 0.0)), picker=False)
+    axis.origin[1] -= span
+    app = GpuwatchApp(_on_axis(watch, axis), picker=False)
     async with app.run_test(size=(120, 40)) as pilot:
         pane = await _pane(pilot)
         spans = pane._blocks()
         assert spans is not None
         assert spans.begin[spans.of_sm(1)].min() >= span
         assert spans.begin[spans.of_sm(0)].min() < span // 10
+
+
+async def test_an_sm_of_its_own_rate_is_drawn_by_it() -> None:
+    watch = FakeWatch(H200)
+    rates = np.full(132, 1 / 1.98)
+    rates[1] *= 3
+    app = GpuwatchApp(_on_axis(watch, _measured(watch, rates=rates)), picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        spans = (await _pane(pilot))._blocks()
+        assert spans is not None
+        slow, usual = (spans.of_sm(sm) for sm in (1, 0))
+        assert spans.end[slow].max() > 2.5 * spans.end[usual].max()
+        took = spans.end - spans.begin
+        assert took[slow].min() > 2 * took[usual].max()
+
+
+@pytest.mark.parametrize(
+    "width, words", [(80, "SMs drift"), (200, "SM clocks drift too much for one axis")]
+)
+async def test_clocks_that_drift_too_much_are_shown_one_by_one(width: int, words: str) -> None:
+    watch = FakeWatch(H200)
+    axis = _measured(watch, drift_ns=1e9)
+    axis.origin[1] -= 5_000_000
+    app = GpuwatchApp(_on_axis(watch, axis), picker=False)
+    async with app.run_test(size=(width, 40)) as pilot:
+        pane = await _pane(pilot)
+        title = _lines(pane)[0]
+        assert "cycles" in title and "us," not in title
+        assert words in title
+        spans = pane._blocks()
+        assert spans is not None
+        assert [int(spans.begin[spans.of_sm(sm)].min()) for sm in range(132)] == [0] * 132
 
 
 async def test_modelled_time_is_labelled() -> None:

@@ -77,7 +77,9 @@ def marked_lines(
         for kind in GUARDED
         for place, reason in _guarded(kind, ptx, machine)
     ]
-    found += [MarkedLine(FLOP, *place, reason, unseen=True) for place, reason in _moved(ptx, machine)]
+    found += [
+        MarkedLine(FLOP, *place, reason, unseen=True) for place, reason in _moved(ptx, machine)
+    ]
     return tuple(sorted(found, key=lambda one: (one.line, one.function, one.map)))
 
 
@@ -101,7 +103,7 @@ def _guarded(kind: str, ptx: Counts, machine: Counts) -> Iterator[tuple[Place, s
             yield (
                 place,
                 f"guarded: {before} of {every_before} {_NAMES[kind]}s in PTX, {with_guard} of "
-                f"{every} in machine code; counted in warps without a lane there too",
+                f"{every} in machine code, where warps without a lane count too",
             )
 
 

@@ -28,6 +28,9 @@ DECLARED = """
 QUAD = "\tld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];"
 WORD = "\tld.global.f32 %f1, [%rd1];"
 SHARED = "\tld.shared.f32 %f1, [%rd1];"
+GUARDED = f"\t@%p1 {SHARED.strip()}"
+STORE = "\tst.shared.f32 [%rd1], %f1;"
+ADD = "\tadd.f32 %f1, %f1, %f2;"
 ATOMIC = "\tatom.shared.add.f32 %f1, [%rd1], %f2;"
 GENERIC = "\tld.f32 %f1, [%rd1];"
 CLUSTER = "\tld.shared::cluster.f32 %f1, [%r2];"
@@ -48,15 +51,17 @@ def ptx(*lines: str, functions: str = "") -> str:
 
 
 def code(*lines: str, function: str = "kernel") -> Iterator[MachineInstruction]:
-    """Opcodes of source line 10 + k in `lines[k]`, a bar between basic blocks."""
+    """Opcodes of source line 10 + k in `lines[k]`, behind a colon if there is a guard; a bar
+    between basic blocks."""
     block = 0
     for place, opcodes in enumerate(lines):
-        for opcode in opcodes.split():
-            block += opcode == "|"
-            if opcode != "|":
+        for one in opcodes.split():
+            block += one == "|"
+            if one != "|":
                 where = (("/other/kernel.cu", 10 + place),)
+                guard, _, opcode = one.rpartition(":")
                 tokens = tuple(opcode.split("."))
-                yield MachineInstruction("kernel", function, 0, "", tokens, where, block)
+                yield MachineInstruction("kernel", function, 0, guard, tokens, where, block)
 
 
 def marks(text: str, machine: Iterator[MachineInstruction]) -> tuple[MarkedLine, ...]:
@@ -178,6 +183,51 @@ def test_operations_that_differ_are_told(line: str, opcodes: str, told: str) -> 
     reason = f"{before} floating-point operations in PTX, {after} in machine code"
     assert [one.reason for one in found] == ([reason] if told else [])
     assert all(one.unseen for one in found)
+
+
+@pytest.mark.parametrize(
+    ("line", "opcodes", "told"),
+    [
+        (SHARED, "@P0:LDS", "0 of 1 shared loads in PTX, 1 of 1"),
+        (STORE, "@!P0:STS STS", "0 of 1 shared stores in PTX, 1 of 2"),
+        (GUARDED, "@P0:LDS @P0:LDS", ""),
+        (f"{GUARDED}\n{SHARED}", "@P0:LDS @P1:LDS", "1 of 2 shared loads in PTX, 2 of 2"),
+        (SHARED, "LDS", ""),
+        (WORD, "@P0:LDG.E", ""),
+    ],
+)  # fmt: skip
+def test_guards_that_stand_for_branches_are_told(line: str, opcodes: str, told: str) -> None:
+    """Where they change what is counted: requests of shared memory, not of global."""
+    found = marks(ptx(f"\t@%p2 bra $over;\n{line}\n$over:"), code(opcodes))
+    reasons = [one.reason for one in found if one.reason.startswith("guarded")]
+    ending = "in machine code, where warps without a lane count too"
+    assert reasons == ([f"guarded: {told} {ending}"] if told else [])
+    assert all(one.unseen for one in found if one.reason in reasons)
+
+
+def test_guarded_accesses_of_another_line_are_told_there() -> None:
+    found = marks(ptx(SHARED, ""), code("", "@P0:LDS"))
+    assert [one.line for one in found] == [11]
+    assert found[0].reason.startswith("guarded: 0 of 0 shared loads in PTX")
+
+
+@pytest.mark.parametrize(
+    ("lines", "opcodes", "told"),
+    [
+        ([f"{ADD}\n" * 3], "FADD FADD | FADD", True),
+        ([f"{ADD}\n" * 3], "FADD FADD FADD", False),
+        ([f"{ADD}\n\tbra $over;\n$over:\n{ADD}"], "FADD FADD", False),
+        ([f"{ADD}\n\tbra $over;\n$over:\n{ADD}"], "FADD | FADD", False),
+        ([WORD * 2], "LDG.E | LDG.E", False),
+    ],
+)
+def test_operations_in_other_blocks_are_told(lines: list[str], opcodes: str, told: bool) -> None:
+    found = marks(ptx(*lines), code(opcodes))
+    reason = (
+        "moved: 3 floating-point operations in PTX and machine code, there in other basic "
+        "blocks, which other lanes may run"
+    )
+    assert [one.reason for one in found] == ([reason] if told else [])
 
 
 def test_other_kernels_of_the_module_do_not_matter() -> None:

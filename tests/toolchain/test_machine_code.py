@@ -94,6 +94,13 @@ def test_blocks_end_at_labels_and_branches(code: list[MachineInstruction]) -> No
     assert code[0].block == first < second == code[3].block < third < fourth
 
 
+def test_labels_that_nothing_refers_to_end_no_block() -> None:
+    text = TEXT.replace(".L_x_1:", ".L_x_1:\n.L_x_4:").replace("`(.L_x_1)", "`(.L_x_9)")
+    code = list(read_machine_code(text))
+    assert code[0].block == code[3].block < code[4].block
+    assert code[5].function == "_Z5otherPKfi"
+
+
 def test_a_cubin_is_disassembled() -> None:
     cubin = assemble(find(), PTX, "sm_86", "copy").cubin
     opcodes = [one.tokens[0] for one in read_machine_code(disassemble(find(), cubin))]

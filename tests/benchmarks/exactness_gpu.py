@@ -12,24 +12,25 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from exactness_table import COUNTERS, Counted, table
+from exactness_file import Record
+from exactness_static import Marks, by_map, static_of
+from exactness_table import COUNTERS, Counted
 from h200_timing import run
 
-from gpuwatch.engine import report
+from gpuwatch.engine import report, report_lines
 from gpuwatch.engine.machine_code import with_marks
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.session import Session
@@ -66,6 +67,8 @@ class Bench:
     counted: list[Counted] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     counters: list[str] = field(default_factory=lambda: list(COUNTERS))
+    gpu: str = ""
+    """And the compiler, once something was measured."""
 
     def run(self, folder: Path) -> None:
         """Builds programs side by side, then measures one after the other, alone on the GPU."""
@@ -131,7 +134,7 @@ class Bench:
     ) -> Counted:
         """The same launch with each preset; one that finds nothing to probe counts nothing."""
         figures: dict[str, Any] = {}
-        marked: dict[str, list[str]] = {}
+        marked: Marks = {}
         same = True
         for preset in PRESETS:
             try:
@@ -141,31 +144,35 @@ class Bench:
                     raise
                 continue
             session.step()
-            seen = report.as_json(with_marks(session, session.frame()))
+            frame = with_marks(session, session.frame())
+            self.gpu = f"{frame.device.name}, nvcc {session.program.toolchain.version}"
+            seen = report.as_json(frame)
             figures |= seen["metrics"]
-            marked[preset] = list(_marks(seen["lines"]))
+            marked |= by_map(report_lines.seen(frame))
             same = same and bool(seen["outputs_identical"])
             unmarked = [note for note in seen["notes"] if "not marked" in note]
             self.problems += [note for note in unmarked if note not in self.problems]
-        return Counted(name, counters, figures, marked, same)
+        _, sizes = static_of(session.program, session.selected[0])
+        return Counted(name, counters, figures, marked, sizes, same)
 
     def write(self) -> None:
         took = time.monotonic() - self.begun
-        lines = table(self.counted, self.problems, f"{self.device}, {took:.0f} s")
-        self.output.write_text("\n".join(lines) + "\n")
-        rows = [asdict(one) for one in self.counted]
-        self.output.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n")
+        Record(f"{self.gpu}, {took:.0f} s", self.counted, self.problems).write(self.output)
 
 
 def _by_kernel(text: str) -> dict[str, dict[str, float]]:
     """What ncu's table says of the first launch of each kernel, by its name without types."""
-    rows = list(csv.reader(io.StringIO(text)))
-    names, found = rows[0], {}
-    for values in rows[2:]:
+    names, _units, *rows = csv.reader(io.StringIO(text))
+    found: dict[str, dict[str, float]] = {}
+    for values in rows:
         row = dict(zip(names, values, strict=True))
-        kernel = row["Kernel Name"].partition("(")[0].split()[-1]
-        found.setdefault(kernel, dict(_numbers(row)))
+        found.setdefault(bare_name(row["Kernel Name"]), dict(_numbers(row)))
     return found
+
+
+def bare_name(demangled: str) -> str:
+    """Without types."""
+    return demangled.partition("(")[0].split()[-1]
 
 
 def _numbers(row: Mapping[str, str]) -> Iterator[tuple[str, float]]:
@@ -173,12 +180,6 @@ def _numbers(row: Mapping[str, str]) -> Iterator[tuple[str, float]]:
         text = row.get(name, "").replace(",", "")
         if text and text != "n/a":
             yield name, float(text)
-
-
-def _marks(lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    for line in lines:
-        if "marked" in line:
-            yield f"line {line['line']} {line['marked']}"
 
 
 def main() -> None:

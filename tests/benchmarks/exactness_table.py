@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ class Compared:
     title: str
     metric: str
     counter: str
+    map: str = ""
+    """The map whose marked lines are the reason of a difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,39 +31,38 @@ class Group:
     """A table. `exact` says whether a difference needs a reason."""
 
     title: str
-    preset: str
     columns: tuple[Compared, ...]
     exact: bool
     note: str = ""
+    sizes: bool = False
+    """Whether differences follow from the numbers of instructions that there are."""
 
 
 def _traffic(what: str, op: str) -> Iterator[Compared]:
     for figure in ("requests", "sectors", "bytes"):
         counter = f"{L1}t_{figure}_pipe_lsu_mem_global_op_{op}.sum"
-        yield Compared(f"{what} {figure}", f"global_{what}_{figure}", counter)
+        yield Compared(f"{what} {figure}", f"global_{what}_{figure}", counter, f"global_{what}s")
 
 
 GROUPS = (
     Group(
         "Global memory (`gmem_traffic`)",
-        "gmem_traffic",
         (*_traffic("load", "ld"), *_traffic("store", "st")),
         exact=True,
     ),
     Group(
         "Shared memory (`smem_conflicts`)",
-        "smem_conflicts",
         (
             Compared("load requests", "shared_load_requests",
-                     "smsp__inst_executed_op_shared_ld.sum"),
+                     "smsp__inst_executed_op_shared_ld.sum", "shared_loads"),
             Compared("store requests", "shared_store_requests",
-                     "smsp__inst_executed_op_shared_st.sum"),
+                     "smsp__inst_executed_op_shared_st.sum", "shared_stores"),
         ),
         exact=True,
+        note="The counters are of instructions: a warp counts also when a guard holds in no lane.",
     ),
     Group(
         "Bank conflicts (`smem_conflicts`)",
-        "smem_conflicts",
         (
             Compared("loads", "shared_load_conflicts",
                      f"{L1}data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"),
@@ -73,17 +74,24 @@ GROUPS = (
     ),
     Group(
         "Instructions (`instr_mix`)",
-        "instr_mix",
         (
             Compared("warp instructions", "warp_instructions", "smsp__inst_executed.sum"),
             Compared("thread instructions", "thread_instructions",
                      "smsp__thread_inst_executed.sum"),
-            Compared("FLOP", "flop", "flop"),
         ),
         exact=False,
-        note="Those of the PTX beside those of the machine code. FLOP of the counters are "
-        "additions, multiplications and twice the multiply-adds, those of divisions, roots and "
-        "the like included.",
+        sizes=True,
+        note="The preset counts instructions of the PTX, the counters those of the machine code, "
+        "which is another program: ptxas merges address arithmetic, reads parameters as operands, "
+        "needs no moves, and repeats the bodies of loops. How many there "
+        "are of both is told, with conversions and reads of parameters among the moves.",
+    ),
+    Group(
+        "Floating-point operations (`instr_mix`)",
+        (Compared("FLOP", "flop", "flop", "blocks_run"),),
+        exact=True,
+        note="Those of the counters are additions, multiplications and twice the multiply-adds, "
+        "those of divisions, roots and the like included.",
     ),
 )  # fmt: skip
 COUNTERS = tuple(
@@ -98,12 +106,14 @@ COUNTERS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """One kernel: counters by name, metrics by name, the marked lines by preset."""
+    """One kernel: counters by name, metrics by name, the marked lines by map, and how many
+    instructions there are: "ptx", "moves" of these and "machine"."""
 
     name: str
     counters: Mapping[str, float]
     metrics: Mapping[str, Any]
     marked: Mapping[str, Sequence[str]]
+    sizes: Mapping[str, int]
     outputs_identical: bool
 
     def counter(self, name: str) -> int | None:
@@ -140,7 +150,8 @@ def table(counted: Sequence[Counted], problems: Sequence[str], how: str) -> list
 
 
 def _rows(group: Group, counted: Sequence[Counted]) -> Iterator[str]:
-    yield f"| program | {' | '.join(one.title for one in group.columns)} | reason |"
+    last = "instructions there are" if group.sizes else "reason"
+    yield f"| program | {' | '.join(one.title for one in group.columns)} | {last} |"
     yield "|---" * (len(group.columns) + 2) + "|"
     for one in counted:
         if any(_is_there(one, column) for column in group.columns):
@@ -169,18 +180,36 @@ def _differs(group: Group, one: Counted) -> bool:
 def _reason(group: Group, one: Counted) -> str:
     if not _differs(group, one):
         return ""
-    return "; ".join(one.marked.get(group.preset, ())) or ("UNEXPLAINED" if group.exact else "")
+    if group.sizes:
+        return _sizes(one.sizes) if one.sizes else ""
+    maps = dict.fromkeys(column.map for column in group.columns if one.difference(column))
+    return "; ".join(_marks(one, maps)) or ("UNEXPLAINED" if group.exact else "")
+
+
+def _marks(one: Counted, maps: Iterable[str]) -> list[str]:
+    return [mark for name in maps for mark in one.marked.get(name, ())]
+
+
+def _sizes(sizes: Mapping[str, int]) -> str:
+    return (
+        f"{sizes['ptx']} in PTX, {sizes['moves']} of them moves; {sizes['machine']} in machine code"
+    )
 
 
 def _verdict(group: Group, counted: Sequence[Counted]) -> str:
     there = [one for one in counted if any(_is_there(one, column) for column in group.columns)]
+    if group.sizes:
+        return group.note
     exact = [one for one in there if not _differs(group, one)]
     text = f"{len(exact)} of {len(there)} kernels equal in all columns."
     if group.exact:
         bare = [one.name for one in there if _reason(group, one) == "UNEXPLAINED"]
         text += f" Without a reason: {', '.join(bare) or 'none'}."
-        idle = [
-            one.name for one in there if one.marked.get(group.preset) and not _differs(group, one)
-        ]
+        idle = [one.name for one in there if _marked_yet_equal(group, one)]
         text += f" Marked, yet equal: {', '.join(idle) or 'none'}."
     return f"{text} {group.note}".rstrip()
+
+
+def _marked_yet_equal(group: Group, one: Counted) -> bool:
+    maps = {column.map for column in group.columns}
+    return bool(_marks(one, maps)) and not _differs(group, one)

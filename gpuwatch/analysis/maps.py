@@ -42,6 +42,8 @@ class SiteRow:
     values: dict[str, Number]
     mix: tuple[tuple[str, int], ...] = ()
     """Of a basic block: how many instructions of each class it has, and "flop"."""
+    lines: tuple[tuple[int, str, int], ...] = ()
+    """The same by source line: (line, class, number)."""
 
 
 @dataclass(slots=True)
@@ -164,14 +166,14 @@ def site_rows(
     slots: NDArray[np.int64],
     columns: Mapping[str, NDArray[np.generic]],
     labels: Sequence[tuple[int, str, str]],
-    mixes: Sequence[tuple[tuple[str, int], ...]] = (),
+    mixes: Sequence[tuple[tuple[tuple[str, int], ...], tuple[tuple[int, str, int], ...]]] = (),
 ) -> tuple[SiteRow, ...]:
     """One row per record; `labels` are (source line, opcode, function) of each site, `mixes` what
-    the basic blocks there are made of."""
+    the basic blocks there are made of, in all and by source line."""
     rows = []
     for place, slot in enumerate(slots.tolist()):
         values = {name: column[place].item() for name, column in columns.items()}
         line, opcode, function = labels[slot]
-        mix = mixes[slot] if mixes else ()
-        rows.append(SiteRow(line, opcode, function, values, mix))
+        mix, lines = mixes[slot] if mixes else ((), ())
+        rows.append(SiteRow(line, opcode, function, values, mix, lines))
     return tuple(sorted(rows, key=lambda row: row.source_line))

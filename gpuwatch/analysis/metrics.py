@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,11 +44,23 @@ def lines_of(maps: Sequence[MapFigures]) -> list[Metrics]:
     for figures in maps:
         rows: dict[tuple[int, str], list[SiteRow]] = defaultdict(list)
         for row in figures.sites:
-            rows[row.source_line, row.function].append(row)
+            for one in _by_line(row):
+                rows[one.source_line, one.function].append(one)
         for place, of_line in rows.items():
             own = found.setdefault(place, {"line": place[0], "function": place[1]})  # type: ignore[dict-item]
             own |= _of_line(figures, of_line)
     return [found[place] for place in sorted(found)]
+
+
+def _by_line(row: SiteRow) -> Iterator[SiteRow]:
+    """A basic block as one row for each source line of its instructions."""
+    if not row.lines:
+        yield row
+    mixes: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    for line, name, number in row.lines:
+        mixes[line or row.source_line].append((name, number))
+    for line, mix in mixes.items():
+        yield replace(row, source_line=line, mix=tuple(mix), lines=())
 
 
 def _of_line(figures: MapFigures, rows: Sequence[SiteRow]) -> Metrics:

@@ -72,7 +72,7 @@ class MapReader:
         self._always = always_saved(program)
         self._layout = layout
         self._labels = [(site.source_line, site.opcode, site.function) for site in sites]
-        self._mixes = [site.mix for site in sites]
+        self._mixes = [(site.mix, site.lines) for site in sites]
         self._main = main_place(layout)
         self._shape = Shape(
             launch.threads_per_block, launch.warps_per_block, max(self._main.divisor, 1)

@@ -15,7 +15,7 @@ from gpuwatch.instrument.positions import Found
 from gpuwatch.instrument.registers import Declared
 from gpuwatch.instrument.scene import Scene, Shared
 from gpuwatch.instrument.sites import Sites, Stop, Where
-from gpuwatch.instrument.source_lines import SourceLines
+from gpuwatch.instrument.source_lines import SourceLines, instruction_lines
 from gpuwatch.instrument.subject_reader import SubjectReader
 from gpuwatch.probe.language import BLOCKS
 from gpuwatch.probe.model import Probe
@@ -76,7 +76,8 @@ class Body:
         self._strides = strides or {}
         self._departures: list[tuple[int, Departure]] = []
         blocks = any(probe.position == BLOCKS for probe in shared.program.probes)
-        self._mixes = block_mixes(self._statements) if blocks else {}
+        lines = instruction_lines(self._statements, file) if blocks else {}
+        self._mixes = block_mixes(self._statements, lines) if blocks else {}
         self._source = SourceLines(file)
         self.first = next((s for s in self._statements if not isinstance(s, _LEADING)), None)
 
@@ -186,7 +187,8 @@ class Body:
         instruction = statement if isinstance(statement, Instruction) else None
         before = after = ""
         if stop:
-            where = replace(self._where(statement), mix=self._mixes.get(index, ()))
+            mix, lines = self._mixes.get(index, ((), ()))
+            where = replace(self._where(statement), mix=mix, lines=lines)
             own = -1 if self._name else index
             before, after = self._sites.weave(stop, reader, instruction, where, own)
         self._blocks.append((offset, False, before))

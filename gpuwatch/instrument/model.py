@@ -33,6 +33,8 @@ class Site:
     mix: tuple[tuple[str, int], ...] = ()
     """Of a basic block: how many instructions of each class it has, and under "flop" how many
     floating-point operations a thread makes in it (`gpuwatch.ptx.classes`)."""
+    lines: tuple[tuple[int, str, int], ...] = ()
+    """The same by source line: (line, class, number); line 0 where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from gpuwatch.instrument.subject import Subject
 from gpuwatch.instrument.subject_reader import SubjectReader
 from gpuwatch.probe.language import BLOCKS, BRANCHES, INSTRUCTION_HELPERS
 from gpuwatch.probe.model import Probe, Save
-from gpuwatch.ptx.classes import Mix
+from gpuwatch.ptx.classes import LineMix, Mix
 from gpuwatch.ptx.model import Instruction
 
 OF_KEPT: dict[str, Callable[[Code], str]] = {
@@ -54,6 +54,8 @@ class Where:
     function: str
     mix: Mix = ()
     """What the basic block that begins there is made of."""
+    lines: LineMix = ()
+    """The same by source line."""
 
 
 class Sites:
@@ -86,9 +88,10 @@ class Sites:
     def add(self, probe: Probe, opcode: str, where: Where) -> str:
         """Note one more site; its number as text."""
         number = len(self.all)
+        mix, lines = (where.mix, where.lines) if probe.position == BLOCKS else ((), ())
         self.all.append(
             Site(number, probe.name, opcode, where.line, where.source_line, where.function,
-                 probe.before, where.source_file, where.mix if probe.position == BLOCKS else ())
+                 probe.before, where.source_file, mix, lines)
         )  # fmt: skip
         return str(number)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gpuwatch.ptx.model import Function, Loc
+from collections.abc import Sequence
+
+from gpuwatch.ptx.model import Function, Instruction, Loc, Statement
 
 _Point = tuple[int, int, int]
 """File, line and column."""
@@ -28,6 +30,18 @@ class SourceLines:
             file, line, _ = loc.inlined_at
             outer = self._known.get(loc.inlined_at, (line,) if file == self._file else ())
         self.lines = self._known[loc.file, loc.line, loc.column] = own + outer
+
+
+def instruction_lines(body: Sequence[Statement], file: int) -> dict[int, int]:
+    """The innermost line of the file that each instruction of a body belongs to, by its index;
+    none for one that has nothing to do with the file."""
+    source, found = SourceLines(file), {}
+    for index, statement in enumerate(body):
+        if isinstance(statement, Loc):
+            source.see(statement)
+        elif isinstance(statement, Instruction) and source.lines:
+            found[index] = source.lines[0]
+    return found
 
 
 def main_file(kernel: Function) -> int:

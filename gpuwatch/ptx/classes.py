@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from gpuwatch.ptx import isa
 from gpuwatch.ptx.loops import block_starts
@@ -32,6 +32,8 @@ _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 _LANES = 32
 Mix = tuple[tuple[str, int], ...]
 """(class, number of instructions) for each class that is there, and ("flop", number)."""
+LineMix = tuple[tuple[int, str, int], ...]
+"""The same by source line: (line, class, number); line 0 where that is not known."""
 
 
 def class_of(instruction: Instruction) -> str:
@@ -64,18 +66,27 @@ def operations(instruction: Instruction) -> int:
     return _OPERATIONS.get(tokens[0], 0) * packed
 
 
-def block_mixes(body: Sequence[Statement]) -> dict[int, Mix]:
-    """What each basic block is made of, by the index of its first instruction."""
+def block_mixes(
+    body: Sequence[Statement], lines: Mapping[int, int]
+) -> dict[int, tuple[Mix, LineMix]]:
+    """What each basic block is made of, by the index of its first instruction: all of it, and by
+    source line. `lines` are those of instructions, by index."""
     starts = block_starts(body)
     mixes = {}
     for start, following in zip(starts, [*starts[1:], len(body)], strict=True):
-        block = []
-        for one in body[start:following]:
+        block: dict[int, list[Instruction]] = defaultdict(list)
+        for index in range(start, following):
+            one = body[index]
             if isinstance(one, Instruction):
-                block.append(one)
+                block[lines.get(index, 0)].append(one)
                 if isa.ends_block(one):
                     break
-        mixes[start] = mix_of(block)
+        by_line = tuple(
+            (line, name, number)
+            for line, instructions in sorted(block.items())
+            for name, number in mix_of(instructions)
+        )
+        mixes[start] = mix_of(one for part in block.values() for one in part), by_line
     return mixes
 
 

@@ -179,4 +179,5 @@ def _site(values: Values) -> Site:
         before=values.truth("before", default=True),
         source_file=values.text("source_file"),
         mix=values.pairs("mix"),
+        lines=values.pairs_of_lines("lines"),
     )

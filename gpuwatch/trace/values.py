@@ -119,6 +119,13 @@ class Values:
             raise self.wrong(key, "a list of lists of a text and a number")
         return tuple((harmless(word), number) for word, number in value)
 
+    def pairs_of_lines(self, key: str) -> tuple[tuple[int, str, int], ...]:
+        """A list of lists of a whole number of at least 0, a text and another such number."""
+        value = self._get(key, [])
+        if not isinstance(value, list) or not all(map(_is_pair_of_line, value)):
+            raise self.wrong(key, "a list of lists of a line, a text and a number")
+        return tuple((line, harmless(word), number) for line, word, number in value)
+
     def refused(self, why: str) -> UserError:
         return _wrong(self._where, why)
 
@@ -131,6 +138,10 @@ def _is_pair(value: object) -> bool:
     return (
         isinstance(value, list) and len(value) == 2 and _is_row(value[:1], 1) and _is_size(value[1])
     )
+
+
+def _is_pair_of_line(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and _is_size(value[0]) and _is_pair(value[1:])
 
 
 def _is_size(value: object) -> bool:

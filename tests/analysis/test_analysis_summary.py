@@ -95,6 +95,16 @@ def test_the_mix_is_ordered_by_share() -> None:
     ]  # fmt: skip
 
 
+def test_a_block_s_instructions_count_for_their_own_lines() -> None:
+    figures = mix_map()
+    by_line = ((4, "load", 1), (5, "fp32", 3), (5, "flop", 6), (0, "int", 2))
+    figures = replace(figures, sites=(replace(figures.sites[0], lines=by_line),))
+    first, second = lines_of([figures])
+    assert (first["line"], first["warp_instructions"], first["flop"]) == (4, 30, 0)
+    assert first["warp_instructions_by_class"] == {"int": 20, "load": 10}
+    assert (second["line"], second["warp_instructions"], second["flop"]) == (5, 30, 1_920)
+
+
 def test_arithmetic_intensity_where_traffic_is_counted_too() -> None:
     maps = [mix_map(), line_map("global_loads", TRAFFIC), line_map("global_stores", STORES)]
     assert metrics_of(maps)["arithmetic_intensity"] == 1_920 / (456 * 32)

@@ -142,6 +142,18 @@ def test_instruction_mix_of_a_product(small: Session) -> None:
     assert by_thread == {name: 32 * count for name, count in by_class.items()}
 
 
+def test_instructions_count_for_the_lines_that_they_come_from(small: Session) -> None:
+    small.select(probe="instr_mix")
+    maps = small.frame().maps
+    text = (KERNELS / "gemm_tiled.cu").read_text().splitlines()
+    found = {text[one["line"] - 1].strip(): one for one in lines_of(maps) if one["line"]}  # type: ignore[operator]
+    flop = {line: one["flop"] for line, one in found.items() if one["flop"]}
+    assert flop == {"sum += tile_A[y][i] * tile_B[i][x];": 2 * SIZE**3}
+    assert found["__syncthreads();"]["warp_instructions_by_class"] == {"barrier": TILES * WARPS}
+    total = metrics_of(maps)["warp_instructions"]
+    assert sum(one["warp_instructions"] for one in lines_of(maps)) == total  # type: ignore[misc]
+
+
 def test_conflicts_of_a_product(small: Session) -> None:
     small.select(probe="smem_conflicts")
     metrics = metrics_of(small.frame().maps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError
@@ -105,6 +106,7 @@ def test_without_a_disassembler_a_note_says_so(
 
     session.select(kernel="vectors_in_part", probe="gmem_traffic")
     monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(os, "access", lambda *_: False)
     monkeypatch.setattr("importlib.metadata.distribution", no_wheel)
     frame = with_marks(session, session.frame())
     assert not frame.marked

@@ -19,7 +19,16 @@ from gpuwatch.trace.writer import Build, TraceWriter
 
 SM_COUNT = 5
 SITES = tuple(
-    Site(k, "p", "ld.global", 10 + k, 5 + k, mix=(("fma", 2), ("ld", k))) for k in range(3)
+    Site(
+        k,
+        "p",
+        "ld.global",
+        10 + k,
+        5 + k,
+        mix=(("fma", 2), ("ld", k)),
+        lines=((5 + k, "fma", 2), (9, "ld", k)),
+    )
+    for k in range(3)
 )
 DEVICE = DeviceFacts("A GPU", "cuda", "0", "sm_90", SM_COUNT, 64, 1.7e9, False)
 BLOCK_SCHED = Map(

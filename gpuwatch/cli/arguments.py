@@ -27,6 +27,7 @@ commands:
   gpuwatch compare A B         two sources or traces, figure by figure
   gpuwatch kernels SOURCE      the kernels of a file and how they are launched
   gpuwatch probes              the presets
+  gpuwatch probes new NAME     a first probe of your own, to change
   gpuwatch probes check FILE   whether a probe file keeps to the rules
   gpuwatch probes show NAME    what a probe measures, its maps, the PTX that it becomes
   gpuwatch ptx SOURCE          the probed PTX; with --diff what was woven in
@@ -122,7 +123,7 @@ def _add_given(parser: argparse.ArgumentParser) -> None:
 def watch_parser(command: str) -> argparse.ArgumentParser:
     parser = source_parser(command)
     more = "further sources to switch to with tab, and to compare with"
-    parser.add_argument("others", nargs="*", metavar="SOURCE", help=more)
+    parser.add_argument("others", nargs="*", default=[], metavar="SOURCE", help=more)
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument("--no-picker", action="store_true", help="start watching at once")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""`gpuwatch probes`: the presets; whether a probe file is sound; what a probe is."""
+"""`gpuwatch probes`: the presets; a new probe file; whether one is sound; what it is."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gpuwatch.cli.arguments import base_parser, dim3
+from gpuwatch.cli.new_probe import write_new_probe
 from gpuwatch.cli.ptx import print_diff
 from gpuwatch.engine.choices import probe_choices
 from gpuwatch.engine.frame import launch_text
@@ -64,7 +65,9 @@ $done:
 def parser(command: str) -> argparse.ArgumentParser:
     parser = base_parser(command)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    actions = parser.add_subparsers(dest="action", metavar="check | show", title="actions")
+    actions = parser.add_subparsers(dest="action", metavar="new | check | show", title="actions")
+    new = actions.add_parser("new", help="write a first probe of your own, to change")
+    new.add_argument("name", metavar="NAME", help="its file; .py may be left out")
     check = actions.add_parser("check", help="verify probe files without a kernel")
     check.add_argument("files", metavar="FILE", nargs="+")
     show = actions.add_parser("show", help="what a probe measures and becomes")
@@ -75,6 +78,8 @@ def parser(command: str) -> argparse.ArgumentParser:
 
 
 def run(given: argparse.Namespace) -> int:
+    if given.action == "new":
+        return _new(given.name)
     if given.action == "check":
         return _check(given.files)
     if given.action == "show":
@@ -85,6 +90,14 @@ def run(given: argparse.Namespace) -> int:
         return 0
     for row in rows:
         print(f"{row['key']}  {row['name']:<16} {row['title']}")
+    return 0
+
+
+def _new(name: str) -> int:
+    path = write_new_probe(name)
+    print(f"wrote {path}: {load(str(path)).title}")
+    print(f"watch with it:       gpuwatch gemm -p {path}")
+    print(f"after each change:   gpuwatch probes check {path}")
     return 0
 
 

@@ -10,13 +10,22 @@ from gpuwatch.cli.arguments import find_source, options_of
 from gpuwatch.cli.printed import KeptOutput
 from gpuwatch.cli.report_console import report_console
 from gpuwatch.cli.sessions import prepared_session
-from gpuwatch.cli.traces import find_trace, names_trace
+from gpuwatch.cli.traces import (
+    find_trace,
+    names_trace,
+    refuse_flags_of_launching,
+    require_source_or_trace,
+)
 from gpuwatch.engine import compare_text
 from gpuwatch.engine.compare import Run, comparison_of, run_of_source, run_of_trace
 from gpuwatch.engine.replay import ReplaySession
 
 
 def run(given: argparse.Namespace) -> int:
+    for name in (given.source, given.after):
+        require_source_or_trace(name)
+    if names_trace(given.source) and names_trace(given.after):
+        refuse_flags_of_launching(given, "launch")
     second = given.after_kernel if given.after_kernel is not None else given.kernel
     comparison = comparison_of(
         _look(given, given.source, given.kernel), _look(given, given.after, second)

@@ -5,22 +5,17 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gpuwatch.cli.traces import find_trace
+from gpuwatch.cli.traces import require_launch, require_trace
 from gpuwatch.engine.replay import ReplaySession
-from gpuwatch.errors import UserError
 from gpuwatch.trace.export import export
 
 
 def run(given: argparse.Namespace) -> int:
-    session = ReplaySession(find_trace(given.source), given.kernel)
+    session = ReplaySession(require_trace(given.source), given.kernel)
     session.prepare()
     numbers = session.numbers
     if given.launch is not None:
-        if given.launch >= len(numbers):
-            raise UserError(
-                f"there is no launch {given.launch}, the trace has {len(numbers)} of this kernel",
-                hint="launches count from 0",
-            )
+        require_launch(session, given.launch)
         numbers = numbers[given.launch : given.launch + 1]
     target = Path(given.output) if given.output else None
     for one in export(session.trace, numbers, given.to, target):

@@ -43,6 +43,7 @@ def main(words: Sequence[str] | None = None) -> int:
     # Options may stand between sources; a command with actions of its own cannot take that.
     options = parser.parse_args(rest) if command == "probes" else parser.parse_intermixed_args(rest)
     options.arguments, options.words = program, rest
+    options.said = _said(parser, rest, options) if command != "probes" else frozenset()
     try:
         return run(options)
     except UserError as problem:
@@ -53,6 +54,15 @@ def main(words: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 1
+
+
+def _said(
+    parser: argparse.ArgumentParser, words: Sequence[str], parsed: argparse.Namespace
+) -> frozenset[str]:
+    """Destinations of what the words themselves say; all others have their defaults."""
+    blank = argparse.Namespace(**dict.fromkeys(vars(parsed)))
+    seen = vars(parser.parse_intermixed_args(words, blank))
+    return frozenset(name for name, value in seen.items() if value is not None)
 
 
 def _watch(given: argparse.Namespace) -> int:

@@ -12,7 +12,13 @@ from gpuwatch.cli.arguments import options_of
 from gpuwatch.cli.printed import KeptOutput
 from gpuwatch.cli.report_console import report_console
 from gpuwatch.cli.sessions import prepared_session
-from gpuwatch.cli.traces import find_trace, names_trace
+from gpuwatch.cli.traces import (
+    names_trace,
+    refuse_flags_of_launching,
+    require_launch,
+    require_source_or_trace,
+    require_trace,
+)
 from gpuwatch.engine import callbacks, hardware_counters, picture, report
 from gpuwatch.engine.frame import Frame
 from gpuwatch.engine.hardware_counters import Counters
@@ -38,7 +44,9 @@ def run(given: argparse.Namespace) -> int:
                 "ncu runs the program, and a trace has none",
                 hint="name the source that was recorded, or leave out --ncu",
             )
+        refuse_flags_of_launching(given)
         return run_trace(given)
+    require_source_or_trace(given.source)
     with KeptOutput() as kept:
         frame, runs, watched = _launched(options_of(given), given)
     counted = _counted(watched, frame) if given.ncu else None
@@ -90,10 +98,11 @@ def _print(
 
 def _replayed(given: argparse.Namespace) -> tuple[Frame, list[CallbackRun]]:
     """The frame of a trace's last launch, or of the one that is asked for."""
-    session = ReplaySession(find_trace(given.source), given.kernel)
+    session = ReplaySession(require_trace(given.source), given.kernel)
     try:
         session.prepare()
         if given.launch is not None:
+            require_launch(session, given.launch)
             session.seek(given.launch)
         else:
             for _ in range(session.count - 1):

@@ -68,11 +68,12 @@ def require_source(source: Path) -> None:
     if not source.is_file():
         raise UserError(
             f"{source}: no such file" if not source.exists() else f"{source} is not a file",
-            hint=_near(source) or "name a CUDA source (.cu) or a PTX file (.ptx)",
+            hint=near(source) or "name a CUDA source (.cu) or a PTX file (.ptx)",
         )
 
 
-def _near(source: Path) -> str:
+def near(source: Path) -> str:
+    """Sources beside it that it may be meant for, as a question; "" when there are none."""
     beside = sorted(one.name for end in ("*.cu", "*.ptx") for one in source.parent.glob(end))
     names = difflib.get_close_matches(source.name, beside)
     return f"did you mean {' or '.join(names)}?" if names else ""

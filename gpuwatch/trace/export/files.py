@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,8 @@ _TIMELINES = {"perfetto": (".pftrace", write_perfetto), "chrome": (".trace.json"
 _SUFFIXES = {
     form: suffix for known in (_PER_MAP, _TABLES, _TIMELINES) for form, (suffix, _) in known.items()
 }
+_MISTAKES = (FileNotFoundError, NotADirectoryError, PermissionError)
+"""What comes of a place where nobody can write; a full disk does not."""
 FORMATS = ("perfetto", "chrome", "parquet", "csv", "json", "npz")
 
 
@@ -80,7 +83,7 @@ def _path(target: Path, suffix: str, map_: str) -> Path:
 
 def _written(path: Path, write: Callable[[Path], int]) -> Exported:
     """Writes under a temporary name first, so that the file is whole or not there."""
-    if path.exists():
+    if os.path.lexists(path):
         raise UserError(f"{path} exists", hint="name another file with -o")
     unfinished = path.with_name(f".{path.name}.partial")
     try:
@@ -90,8 +93,9 @@ def _written(path: Path, write: Callable[[Path], int]) -> Exported:
         raise UserError(
             f"cannot write {path}: {problem.strerror or problem}",
             hint="name a file on a disk with room, that you may write to, with -o",
-            status=1,
+            status=2 if isinstance(problem, _MISTAKES) else 1,
         ) from problem
     finally:
-        unfinished.unlink(missing_ok=True)
+        if os.path.lexists(unfinished):
+            unfinished.unlink()
     return Exported(path, count)

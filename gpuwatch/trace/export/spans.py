@@ -58,7 +58,7 @@ def timed_map(facts: KernelFacts) -> Map:
             return map_
     raise UserError(
         f"the probe {facts.probe} records no start and elapsed, so there is no timeline",
-        hint="export to csv, json or parquet, or record with -p block_sched",
+        hint="export to csv, json, npz or parquet, or record with -p block_sched",
     )
 
 

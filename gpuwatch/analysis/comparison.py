@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Wanted = Literal["less", "more", ""]
-Verdict = Literal["better", "worse", "differs", "same", "unclear"]
+Verdict = Literal["better", "worse", "differs", "same", "unclear", "other probe"]
 
 _CONFIDENCE = 0.95
 

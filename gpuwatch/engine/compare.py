@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpuwatch.analysis.comparison import Difference, Series, Wanted, compare
+from gpuwatch.analysis.comparison import Difference, Series, Verdict, Wanted, compare
 from gpuwatch.analysis.metrics import metrics_of
 from gpuwatch.device.base import DeviceInfo
 from gpuwatch.engine.frame import Frame
@@ -23,6 +23,7 @@ TRAFFIC = "gmem_traffic"
 """The preset that counts traffic with global memory."""
 _TRAFFIC_LAUNCHES = 2
 """By which a figure that varies is known from one that does not."""
+UNJUDGED: frozenset[Verdict] = frozenset(("unclear", "other probe"))
 
 _Value = Callable[[Frame], float | None]
 
@@ -159,8 +160,18 @@ def run_of_trace(session: ReplaySession) -> Run:
 def comparison_of(before: Run, after: Run) -> Comparison:
     names = list(dict.fromkeys((*before.series, *after.series)))
     rows = tuple(compare(before.series.get(name), after.series.get(name)) for name in names)
+    if before.probe != after.probe:
+        rows = tuple(map(_unjudged, rows))
     by_name = {row.name: row for row in rows}
     return Comparison(before, after, rows, _speed(by_name), _notes(before, after))
+
+
+def _unjudged(row: Difference) -> Difference:
+    """A row of two probes: times that hold what the probe itself costs have no verdict."""
+    costs = row.name == PROBED_TIME or row.unit == "cycles"
+    if not costs or row.before is None or row.after is None:
+        return row
+    return replace(row, verdict="other probe")
 
 
 def _run(
@@ -242,9 +253,9 @@ def _totals(frames: list[Frame]) -> list[Series | None]:
 def _speed(rows: dict[str, Difference]) -> Difference | None:
     """Plain times unless a trace has too few of them to tell."""
     plain, probed = rows.get(KERNEL_TIME), rows.get(PROBED_TIME)
-    if plain is not None and plain.verdict != "unclear":
+    if plain is not None and plain.verdict not in UNJUDGED:
         return plain
-    return probed if probed is not None and probed.verdict != "unclear" else plain
+    return probed if probed is not None and probed.verdict not in UNJUDGED else plain
 
 
 def _notes(before: Run, after: Run) -> tuple[str, ...]:

@@ -10,11 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from gpuwatch.analysis.comparison import Difference, MedianRange
-from gpuwatch.engine.compare import Comparison, Run
+from gpuwatch.engine.compare import UNJUDGED, Comparison, Run
 from gpuwatch.engine.frame import launch_text
 
 _HEADS = ("", "before", "after", "change", "verdict")
-_STYLES = {"better": "green", "worse": "red", "same": "dim", "unclear": "dim", "differs": ""}
+_STYLES = {"better": "green", "worse": "red", "differs": ""}
 _WORDS = {"same": "same within spread", "unclear": "", "differs": "differs"}
 
 
@@ -27,7 +27,7 @@ def render(comparison: Comparison, console: Console) -> None:
         table.add_column(head, justify="left" if place in (0, 4) else "right", no_wrap=True)
     for row in comparison.rows:
         *cells, verdict = _cells(row)
-        table.add_row(*cells, Text(verdict, _STYLES[row.verdict]))
+        table.add_row(*cells, Text(verdict, _STYLES.get(row.verdict, "dim")))
     console.print()
     console.print(table)
     console.print()
@@ -75,8 +75,10 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
 def conclusion(comparison: Comparison) -> str:
     """One sentence: whether the second run is faster, by how much, and how sure that is."""
     row = comparison.speed
-    if row is None or row.before is None or row.after is None or row.verdict == "unclear":
-        return "Which is faster is not clear: look at more launches with -n."
+    if row is None or row.before is None or row.after is None or row.verdict in UNJUDGED:
+        same = comparison.before.probe == comparison.after.probe
+        advice = "look at more launches with -n" if same else "compare runs with the same probe"
+        return f"Which is faster is not clear: {advice}."
     if row.verdict == "same":
         return (
             f"No difference in {row.name}: medians {_value(row.before.median, row.unit)} and "

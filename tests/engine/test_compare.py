@@ -120,6 +120,36 @@ def test_what_makes_runs_hard_to_compare_is_noted(tmp_path: Path) -> None:
     assert "changed the outputs" in notes[3]
 
 
+def test_times_of_another_probe_have_no_verdict(tmp_path: Path) -> None:
+    one = run(tmp_path / "a", [200, 210])
+    times = replace(one.series["kernel time, probed"], values=np.array([1.0, 2.0]))
+    other = replace(one, probe="another", series={**one.series, "kernel time, probed": times})
+    assert comparison_of(one, replace(other, probe=one.probe)).speed.verdict == "better"
+    found = comparison_of(one, other)
+    for name in ("kernel time, probed", "running, average"):
+        assert row(found, name).verdict == "other probe"
+    assert row(found, "blocks").verdict == "same"
+    assert found.speed is None
+    said = "Which is faster is not clear: compare runs with the same probe."
+    assert compare_text.conclusion(found) == said
+    markdown = compare_text.as_markdown(found)
+    assert "| other probe |" in markdown and "better" not in markdown
+    console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
+    compare_text.render(found, console)
+    assert "other probe" in console.export_text()
+
+
+def test_plain_times_are_judged_with_any_probes(tmp_path: Path) -> None:
+    one = run(tmp_path / "a", [200, 210])
+    slow, fast = (
+        replace(one.series["kernel time, probed"], name="kernel time, plain", values=values)
+        for values in (np.array([9.0, 9.5]), np.array([3.0, 3.5]))
+    )
+    before = replace(one, series={**one.series, slow.name: slow})
+    after = replace(one, probe="another", series={**one.series, fast.name: fast})
+    assert compare_text.conclusion(comparison_of(before, after)).startswith("2.85x faster")
+
+
 def test_text_markdown_and_json_say_the_same(comparison: Comparison) -> None:
     console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
     compare_text.render(comparison, console)

@@ -26,6 +26,7 @@ def idle_cycles(spans):
 
 
 launch = read_result(sys.argv[1])
+unit = "modelled cycles" if launch.kernel.device.modelled else "cycles"
 tasks = launch.maps["block_sched"]
 spans_of = defaultdict(list)
 running = 0
@@ -36,8 +37,8 @@ idle = sum(map(idle_cycles, spans_of.values()))
 
 print(f"Total Blocks: {launch.layout.blocks}, Total Tasks: {len(tasks)}")
 if len(tasks):
-    print(f"Average Running Time: {running // len(tasks)} (cycles)")
-    print(f"Average Idle Time: {idle // len(tasks)} (cycles)")
+    print(f"Average Running Time: {running // len(tasks)} ({unit})")
+    print(f"Average Idle Time: {idle // len(tasks)} ({unit})")
 if len(tasks.missing):
     named = ", ".join(map(str, tasks.missing[:NAMED].tolist()))
     print(f"{len(tasks.missing)} records never arrived; the first are of warps {named}")

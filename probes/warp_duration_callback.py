@@ -11,12 +11,14 @@ from gpuwatch.trace import read_result
 NAMED = 20
 """Warps without a record that are named."""
 
-records = read_result(sys.argv[1]).maps["warp_duration"]
+launch = read_result(sys.argv[1])
+records = launch.maps["warp_duration"]
 of_warp = defaultdict(list)
 for start, elapsed, warp in records.records[["start", "elapsed", "warpid"]].tolist():
     of_warp[warp].append((start, elapsed))
 
-print("--- Warp Execution Duration Summary ---")
+modelled = " (modelled cycles)" if launch.kernel.device.modelled else ""
+print(f"--- Warp Execution Duration Summary{modelled} ---")
 print(f"{'Warp ID':<10}{'Elapsed Cycles (avg)':<22}{'Count':<8}{'Start (first)'}")
 for warp, runs in sorted(of_warp.items(), key=lambda item: (min(item[1])[0], item[0])):
     average = sum(elapsed for _, elapsed in runs) / len(runs)

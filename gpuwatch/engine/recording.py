@@ -70,12 +70,12 @@ def _write_all(session: Session, writer: TraceWriter, launches: int, told: Told)
     writer.text(reader_script.NAME, reader_script.reader_script(program.name, facts.maps))
     folder = writer.kernel(0, facts, _builds(session.program, plain, probed))
     for number in range(launches):
-        launch = _launch(probed.runner.loaded, folder, number)
+        launch = _launch(probed.runner.loaded, folder, number, modelled=facts.device.modelled)
         writer.launch(facts, probed.layout, probed.runner.loaded.read_map, launch)
         told(number + 1)
 
 
-def _launch(loaded: LoadedKernel, folder: str, number: int) -> LaunchFacts:
+def _launch(loaded: LoadedKernel, folder: str, number: int, *, modelled: bool) -> LaunchFacts:
     result = loaded.run()
     return LaunchFacts(
         kernel=folder,
@@ -83,6 +83,7 @@ def _launch(loaded: LoadedKernel, folder: str, number: int) -> LaunchFacts:
         kernel_seconds=result.kernel_seconds,
         thread_instructions=result.thread_instructions,
         printed=result.output[-PRINTED_BYTES:],
+        modelled=modelled,
     )
 
 

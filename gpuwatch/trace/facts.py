@@ -74,7 +74,8 @@ class KernelFacts:
 @dataclass(frozen=True, slots=True)
 class LaunchFacts:
     """What a result file says of its launch. `number` counts the recorded launches from 0;
-    `thread_instructions` and `printed` where the device tells them."""
+    `thread_instructions` and `printed` where the device tells them; `modelled` where times and
+    cycles are a model's."""
 
     kernel: str = ""
     """Name of the kernel's folder."""
@@ -82,3 +83,4 @@ class LaunchFacts:
     kernel_seconds: float = 0.0
     thread_instructions: int | None = None
     printed: str = ""
+    modelled: bool = False

@@ -56,7 +56,8 @@ class MapRecords(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """`facts`: what else the file says, kernel_seconds for one."""
+    """`facts`: what else the file says: kernel_seconds for one, and modelled, which is True where
+    times and cycles are a model's."""
 
     header: TraceHeader
     sections: list[TraceSection]
@@ -86,7 +87,7 @@ def _read(path: str) -> Launch:
     if magic != b"gpuwatch":
         raise ValueError(f"{path} was not written by gpuwatch")
     start = 48 + 16 * len(sections)
-    facts = json.loads(bytes(memory[start : start + size]))
+    facts = {"modelled": False, **json.loads(bytes(memory[start : start + size]))}
     maps = {}
     for schema, section, entry in zip(MAPS, sections, facts.pop("maps"), strict=True):
         maps[schema["name"]] = _read_map(memory, header, schema, section, entry)
@@ -305,7 +306,8 @@ def main(paths: list[str]) -> None:
     for path in paths:
         launch = read(path)
         grid, block = launch.header[:3], launch.header[3:6]
-        print(f"{path}: {launch.facts['kernel']}, grid {grid}, block {block}")
+        modelled = ", modelled" if launch.facts["modelled"] else ""
+        print(f"{path}: {launch.facts['kernel']}, grid {grid}, block {block}{modelled}")
         for name, found in launch.maps.items():
             print(
                 f"  map {name}: {len(found.records)} records in {found.slot_count} slots, "

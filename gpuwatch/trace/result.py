@@ -157,6 +157,7 @@ def _extension(
         kernel_seconds=values.real("kernel_seconds"),
         thread_instructions=None if instructions < 0 else instructions,
         printed=values.text("printed", lines=True),
+        modelled=values.truth("modelled"),
     )
 
 

@@ -88,6 +88,7 @@ def test_a_replay_shows_the_frame_of_the_session(session: Session, tmp_path: Pat
     session.step()
     live = session.frame()
     replay = replayed(record(session, tmp_path / "t", 2))
+    assert all(replay.trace.launch(number).result.facts.modelled for number in range(2))
     replay.step()
     shown = replay.frame()
     assert replay.count == 2 and shown.launches == 2

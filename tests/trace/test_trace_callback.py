@@ -148,6 +148,29 @@ def test_block_sched_s_summary(tmp_path):
     ]
 
 
+def modelled(trace: Trace) -> Trace:
+    """The same trace, of a simulated GPU."""
+    (path,) = trace.path.rglob("kernel.info")
+    text = path.read_text()
+    assert "modelled = false" in text
+    path.write_text(text.replace("modelled = false", "modelled = true"))
+    return Trace(trace.path)
+
+
+def test_cycles_of_a_simulated_gpu_are_called_modelled(tmp_path):
+    trace = recorded(tmp_path, BLOCK_SCHED, [(100, 50, 0), (170, 30, 0)], "<u8,<u4,<u4")
+    assert shipped(modelled(trace), "block_sched_callback.py")[1:] == [
+        "Average Running Time: 40 (modelled cycles)",
+        "Average Idle Time: 10 (modelled cycles)",
+    ]
+
+
+def test_the_table_of_a_simulated_gpu_is_called_modelled(tmp_path):
+    trace = recorded(tmp_path, WARP_DURATION, [(100, 50, 0, 0)], "<u8,<u8,<u8,<u8")
+    assert "modelled" not in "".join(shipped(trace, "warp_duration_callback.py"))
+    assert "(modelled cycles)" in shipped(modelled(trace), "warp_duration_callback.py")[0]
+
+
 def test_block_sched_names_what_never_arrived(tmp_path):
     rows = [(100, 50, 0), (170, 30, 0), (205, 10, 0)]
     trace = recorded(tmp_path, BLOCK_SCHED, rows, "<u8,<u4,<u4", missing=(1,))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.probe import catalogue
 from gpuwatch.trace import Trace, is_trace, records_of
 from gpuwatch.trace.callback import run_callback
 from gpuwatch.trace.export import export
@@ -106,3 +107,11 @@ def test_a_callback_of_the_article_s_kind_reads_it(folder, tmp_path):
     trace = Trace(folder)
     done = run_callback(callback, trace.results[1], trace.launch(1).kernel)
     assert (done.problem, done.output) == ("", f"1 32 16 {sum(range(80, 96)) - 85}\n")
+
+
+def test_cycles_are_not_called_modelled_where_the_trace_does_not_say(folder):
+    trace = Trace(folder)
+    callback = catalogue.folder("probes") / "block_sched_callback.py"
+    done = run_callback(callback, trace.results[0], trace.launch(0).kernel)
+    assert done.problem == "", done.output
+    assert "Average Running Time: 87 (cycles)" in done.output.splitlines()

@@ -63,6 +63,7 @@ def test_it_reads_what_the_decoder_reads(tmp_path_factory, numpy, facts, seed):
     got = reader_of(folder, numpy=numpy).read(str(trace.results[0]))
     assert got.header[:3] == facts.grid and got.header[3:6] == facts.block
     assert got.facts["printed"] == "hello\n"
+    assert got.facts["modelled"] is False
     for name, decoded in wanted.maps.items():
         found = got.maps[name]
         assert list(found.slots) == decoded.slots.tolist()

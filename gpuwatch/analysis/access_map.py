@@ -47,14 +47,18 @@ class AccessMap:
         """What the picture has to say beside its axes, the most important first."""
         width = COLUMN_NANOSECONDS / 1000
         yield f"{self.microseconds:,.0f} us{' modelled' if modelled else ''}"
-        yield f"up to {self.most:,} accesses of a page in {width:.1f} us"
+        yield f"up to {_counted(self.most, 'access', 'accesses')} of a page in {width:.1f} us"
         if self.folded:
             yield f"folded: longer than {COLUMNS * width:,.0f} us"
         if self.sample > 1:
             yield f"estimated from 1 warp in {self.sample}"
-        yield f"{int(self.counts.sum()):,} accesses of warps"
+        yield f"{_counted(int(self.counts.sum()), 'access', 'accesses')} of warps"
         used = int(np.count_nonzero(self.counts.any(axis=1)))
-        yield f"{used} pages of {PAGE_BYTES // 1024} KiB"
+        yield f"{_counted(used, 'page', 'pages')} of {PAGE_BYTES // 1024} KiB"
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
 
 
 def is_access_map(figures: MapFigures) -> bool:

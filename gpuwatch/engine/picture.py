@@ -168,7 +168,7 @@ class _Layout:
 
     def _time_labels(self) -> Iterator[Label]:
         for x, mark in self._times():
-            yield Label(x, _TOP + self._high + 20, f"{mark:,.0f}", at="middle")
+            yield Label(x, _TOP + self._high + 20, f"{mark:,g}", at="middle")
         modelled = " (modelled)" if self._frame.device.modelled else ""
         text = f"us from the launch{modelled}; rows: pages by their address modulo 16 MiB"
         if self._found.folded:

@@ -66,4 +66,4 @@ def _print_access_map(found: AccessMap, console: Console, *, modelled: bool) -> 
         shades = "".join(_SHADES[level] for level in row)
         console.print(f"  ..{label} |{shades}".rstrip(), markup=False, highlight=False)
     end = f"{found.microseconds:,.0f} us"
-    console.print(f"  {'0':>11}{end:>{max(width - 1, 0)}}", markup=False, highlight=False)
+    console.print(f"  {'0':>11} {end:>{max(width - 2, 0)}}", markup=False, highlight=False)

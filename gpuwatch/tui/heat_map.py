@@ -93,7 +93,7 @@ def _time_axis(found: AccessMap, glyphs: Glyphs, columns: int) -> Iterator[Line]
         line[place] = glyphs.tick
     yield [(" " * (GUTTER - 1), RULE), (glyphs.corner + "".join(line), RULE)]
     labels = [
-        (f"{whole(mark)}{f' {glyphs.micro}s' if mark == marks[-1] else ''}", place, QUIET)
+        (f"{mark:,g}{f' {glyphs.micro}s' if mark == marks[-1] else ''}", place, QUIET)
         for mark, place in zip(marks, places, strict=True)
     ]
     yield [(" " * GUTTER, QUIET), *placed_labels(labels, columns)]

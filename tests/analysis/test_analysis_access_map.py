@@ -28,6 +28,17 @@ def test_a_long_launch_is_folded_and_a_sample_told() -> None:
     assert "folded: longer than 524 us" in words and "estimated from 1 warp in 4" in words
 
 
+def test_one_of_a_kind_is_told_in_the_singular() -> None:
+    found = access_map(cells_map({(18, 0): 1}))
+    assert found is not None
+    words = list(found.words(modelled=False))
+    assert words[1:] == [
+        "up to 1 access of a page in 4.1 us",
+        "1 access of warps",
+        "1 page of 64 KiB",
+    ]
+
+
 def test_no_access_is_no_picture() -> None:
     assert access_map(cells_map({})) is None
 

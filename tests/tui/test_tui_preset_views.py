@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fake_watch import FakeWatch
-from map_figures import line_map
+from map_figures import cells_map, line_map
 from preset_maps import PRESETS, access_counts, accesses, frame_of, traffic
 from rich.cells import cell_len
 from syrupy.assertion import SnapshotAssertion
@@ -248,6 +248,13 @@ def test_each_cell_of_the_heat_map_is_that_of_the_counts() -> None:
     assert ((shades == " ") == (counts == 0)).all()
     assert set(shades[17]) == {"@"}
     assert shades[0][0] == "." and shades[39][39] == "="
+
+
+def test_times_between_whole_microseconds_are_not_rounded() -> None:
+    found = access_map(cells_map({(18, 0): 1, (19, 1): 1}))
+    assert found is not None
+    lines = list(heat_lines(found, ASCII, 80, 9, modelled=True, colours=False))
+    assert _texts(lines)[-2].split() == ["0", "2.5", "5", "7.5", "us"]
 
 
 def test_half_blocks_show_two_rows_of_pages() -> None:

@@ -151,12 +151,16 @@ class Header(Drawing, Widget):
         return [*of_former, *roomiest(versions, self.size.width - width_of(of_former))]
 
     def _speed(self, view: View, frame: Frame) -> list[list[Span]]:
-        """How the kernel's plain time compares with the baseline's."""
-        ratio = None if view.baseline is None else speedup(view.baseline.frame, frame)
-        if view.baseline is None or ratio is None:
+        """How the kernel's plain time compares with the baseline's; nothing of two kernels of
+        different names, unless the user pinned the one."""
+        if view.baseline is None:
             return []
         before = view.baseline.frame
         name = shorten_signature(before.kernel)
+        ratio = speedup(before, frame)
+        comparable = view.baseline.pinned or name == shorten_signature(frame.kernel)
+        if ratio is None or not comparable:
+            return []
         if before.mangled == frame.mangled:
             name = f"launch {whole(before.launch)}"
             if before.build != frame.build:

@@ -13,14 +13,19 @@ from gpuwatch.tui.record_table import DELTA, RecordTable, table_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Baseline:
-    """A frame that others are compared with, and its table."""
+    """A frame that others are compared with, and its table; `pinned` where the user chose it."""
 
     frame: Frame
     table: RecordTable | None
+    pinned: bool = False
 
     @staticmethod
-    def of(frame: Frame) -> Baseline:
-        return Baseline(frame, table_of(frame))
+    def of(frame: Frame, *, pinned: bool = False) -> Baseline:
+        return Baseline(frame, table_of(frame), pinned)
+
+    def pinned_in(self, build: int) -> bool:
+        """Whether the user chose it while this build was shown."""
+        return self.pinned and self.frame.build == build
 
 
 def speedup(before: Frame, now: Frame) -> float | None:

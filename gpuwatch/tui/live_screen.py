@@ -172,7 +172,9 @@ class LiveScreen(ChoosingScreen):
         if frame is self._frame:
             return
         if self._frame is not None and frame.build != self._frame.build:
-            self._baseline = Baseline.of(self._frame)
+            former = self._baseline
+            pinned = former is not None and former.pinned_in(self._frame.build)
+            self._baseline = Baseline.of(self._frame, pinned=pinned)
             self._followed(frame)
         self._frame = frame
         self._table = with_delta(table, self._baseline)
@@ -257,7 +259,7 @@ class LiveScreen(ChoosingScreen):
         if self._baseline is not None:
             self._baseline = None
         elif self._frame is not None:
-            self._baseline = Baseline.of(self._frame)
+            self._baseline = Baseline.of(self._frame, pinned=True)
         self._table = with_delta(table_of(self._frame), self._baseline)
         self.pull()
 

@@ -86,6 +86,33 @@ async def test_pinning_and_dropping() -> None:
         assert DELTA not in warps.render_line(1).text
 
 
+@pytest.mark.parametrize(
+    ("kernel", "build", "pinned", "said"),
+    [
+        ("gemm_gpu(const float *, int)", 1, False, True),
+        ("scale(float *, int)", 1, False, False),
+        ("scale(float *, int)", 0, True, True),
+        ("scale(float *, int)", 1, True, True),
+    ],
+)
+async def test_a_kernel_of_another_name_is_faster_only_than_a_pinned_one(
+    kernel: str, build: int, pinned: bool, said: bool
+) -> None:
+    watch = FakeWatch()
+    app = GpuwatchApp(watch, picker=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(0.2)
+        assert watch.frame is not None and watch.frame.kernel.startswith("gemm_gpu(")
+        if pinned:
+            await pilot.press("b")
+        watch.advance()
+        former = watch.frame
+        faster = former.seconds_plain / 5
+        watch.frame = replace(former, build=build, kernel=kernel, seconds_plain=faster)
+        await pilot.pause(0.2)
+        assert ("5.00\u00d7 faster" in app.screen.query_one(Header).render_line(2).text) is said
+
+
 async def test_the_former_build_becomes_the_baseline() -> None:
     watch = FakeWatch()
     app = GpuwatchApp(watch, picker=False)

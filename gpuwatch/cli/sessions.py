@@ -12,6 +12,7 @@ from typing import NoReturn
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from gpuwatch.cli.traces import names_trace
 from gpuwatch.device import check_device
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.session import Session
@@ -25,6 +26,9 @@ Told = Callable[[int], None]
 def check(options: Options) -> None:
     """Raises UserError for names that a session would fail on at once."""
     for source in options.sources:
+        if names_trace(source):
+            hint = f"a trace is shown with: gpuwatch replay {source}"
+            raise UserError(f"'{source}' is a folder, not a source", hint=hint)
         if not Path(source).exists():
             raise UserError(f"there is no source '{source}'", hint="check the path")
     check_device(options.device)

@@ -145,6 +145,12 @@ def _print_head(frame: Frame, console: Console) -> None:
         f"missing {frame.missing:,}, dropped {frame.dropped:,}",
         style="red" if frame.outputs_identical is False or frame.missing or frame.dropped else "",
     )
+    if frame.outputs_identical is False:
+        console.print(
+            "a probe changes nothing but time: results that differ hang on which warp comes first "
+            "(a race), or on memory that was never written",
+            style="red",
+        )
     for note in frame.notes:
         console.print(f"note: {note}")
 

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.cli import main
+from gpuwatch.cli.sessions import check
+from gpuwatch.engine.options import Options
+from gpuwatch.errors import UserError
 
 TRACE = "h200/gemm"
 SHIPPED = "h200/gemm, h200/gemm_tiled, h200/gemm_tiled_traffic, h200/gemm_traffic"
@@ -121,3 +124,9 @@ def test_a_missing_source_is_asked_for_once(capsys: pytest.CaptureFixture[str]) 
         main([])
     assert ended.value.code == 2
     assert capsys.readouterr().err.endswith("are required: SOURCE\n")
+
+
+def test_a_trace_where_a_source_is_wanted() -> None:
+    with pytest.raises(UserError, match="is a folder, not a source") as caught:
+        check(Options(TRACE))
+    assert caught.value.hint == f"a trace is shown with: gpuwatch replay {TRACE}"

@@ -271,6 +271,13 @@ def test_the_text_labels_modelled_figures(session: Session) -> None:
     assert "Warp ID" in text
 
 
+def test_outputs_that_differ_are_explained(session: Session) -> None:
+    console = Console(record=True, width=160, file=io.StringIO())
+    report.render(replace(session.frame(), outputs_identical=False), console)
+    shown = " ".join(console.export_text().split())
+    assert "outputs DIFFERENT" in shown and "which warp comes first (a race)" in shown
+
+
 @pytest.mark.parametrize("spec", ["gpu", "sim:none", "cuda:x", "auto:1", ""])
 def test_an_unknown_device_is_refused(spec: str) -> None:
     with pytest.raises(UserError):

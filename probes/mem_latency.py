@@ -3,7 +3,8 @@
 The probe reads the clock in front of a load, and behind it once the value has arrived: it makes
 the warp wait right there, as a use of the value in the next instruction would. So it is the time
 of one load on its own; loads that the kernel would have had under way together come one after the
-other, and the kernel runs longer than without the probe. One warp in 32 is measured.
+other, and the kernel runs longer than without the probe. In a copy with `sample=32` in both
+probes one warp in 32 is measured, at less cost.
 """
 
 import gpuwatch.language as gl
@@ -26,12 +27,12 @@ asked: gl.u64 = 0
 waited: gl.u64 = 0
 
 
-@probe(pos="ld.global", level="warp", before=True, sample=32)
+@probe(pos="ld.global", level="warp", before=True)
 def ask():
     asked = gl.clock()
 
 
-@probe(pos="ld.global", level="warp", sample=32)
+@probe(pos="ld.global", level="warp")
 def receive():
     waited = gl.arrived() - asked
     load_latency.save(waited)

@@ -212,7 +212,10 @@ def test_what_a_launch_that_gave_way_left_is_not_shown_when_its_probe_is_back(
 def test_lines_of_a_sampled_map_add_up_to_its_total(tmp_path: Path) -> None:
     source = tmp_path / "add.cu"
     source.write_text(FOUR_WARPS)
-    session = Session(Options(str(source), device="sim:a10", probe="mem_latency"))
+    sampled = tmp_path / "sampled.py"
+    preset = (folder("probes") / "mem_latency.py").read_text()
+    sampled.write_text(preset.replace('level="warp"', 'level="warp", sample=32'))
+    session = Session(Options(str(source), device="sim:a10", probe=str(sampled)))
     session.prepare()
     maps = session.frame().maps
     lines = [line.get("loads_measured", 0) for line in lines_of(maps)]

@@ -7,6 +7,7 @@ import re
 from gpuwatch.instrument.edits import Edits
 from gpuwatch.instrument.scene import Shared
 from gpuwatch.ptx.model import Directive, Function, Module
+from gpuwatch.ptx.parameters import block_bytes
 from gpuwatch.ptx.types import type_bytes
 
 _HEADER = frozenset({"version", "target", "address_size"})
@@ -22,12 +23,11 @@ def pointer_space(module: Module, entry: Function, buffers: int, alone: bool) ->
     Where one has no room (4096 bytes and 64 KB, CUDA programming guide, "Technical
     Specifications"), the next; last global memory."""
     wanted = _POINTER_BYTES * buffers
-    if alone and _is_declared_once(module, entry):
-        given = sum(_padded(one.type, one.count) for one in entry.parameters)
-        if given + wanted <= _PARAMETER_BYTES:
-            return "param"
+    given = _padded(block_bytes(entry.parameters))
+    if alone and _is_declared_once(module, entry) and given + wanted <= _PARAMETER_BYTES:
+        return "param"
     constants = [one for one in module.variables if one.space == "const"]
-    taken = sum(_padded(one.type, one.count) for one in constants)
+    taken = sum(_padded(type_bytes(one.type) * max(1, one.count)) for one in constants)
     return "const" if taken + wanted <= _CONSTANT_BYTES else "global"
 
 
@@ -70,6 +70,5 @@ def _is_declared_once(module: Module, entry: Function) -> bool:
     return sum(one.name == entry.name for one in same) == 1
 
 
-def _padded(type_: str, count: int) -> int:
-    size = type_bytes(type_) * max(1, count)
+def _padded(size: int) -> int:
     return -(-size // _POINTER_BYTES) * _POINTER_BYTES

@@ -6,23 +6,17 @@ import re
 
 from gpuwatch.launch.model import Dim3, ParameterSlot
 from gpuwatch.ptx.model import Function
-from gpuwatch.ptx.types import type_bytes
+from gpuwatch.ptx.parameters import placed
 
 _SHAPE = re.compile(r"\.(\w+)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 
 
 def parameter_slots(function: Function) -> tuple[ParameterSlot, ...]:
     """Each parameter of an entry at its natural alignment, as the PTX `.param` list says."""
-    slots = []
-    end = 0
-    for parameter in function.parameters:
-        element = type_bytes(parameter.type)
-        align = parameter.align or element
-        offset = -(-end // align) * align
-        size = element * (parameter.count or 1)
-        slots.append(ParameterSlot(parameter.name, parameter.type, offset, size))
-        end = offset + size
-    return tuple(slots)
+    return tuple(
+        ParameterSlot(parameter.name, parameter.type, offset, size)
+        for parameter, offset, size in placed(function.parameters)
+    )
 
 
 def shape_directive(function: Function, *names: str) -> Dim3 | None:

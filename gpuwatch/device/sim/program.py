@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from gpuwatch.errors import Location
 from gpuwatch.ptx import flow, isa
 from gpuwatch.ptx.model import Function, Immediate, Instruction, Module, Operand, Symbol, Variable
+from gpuwatch.ptx.parameters import block_bytes, placed
 from gpuwatch.ptx.types import type_bytes
 
 CLOCKS = frozenset(
@@ -143,13 +144,10 @@ def place_variable(program: Program, variable: Variable) -> None:
 
 def place_parameters(program: Program, function: Function) -> None:
     """Lays out the kernel's parameters."""
-    offset = 0
-    for parameter in function.parameters:
-        size = type_bytes(parameter.type)
-        offset = align_up(offset, max(parameter.align, size))
-        program.parameters[parameter.name] = offset
-        offset += size * max(1, parameter.count)
-    program.parameter_bytes = offset
+    program.parameters.update(
+        (parameter.name, offset) for parameter, offset, _ in placed(function.parameters)
+    )
+    program.parameter_bytes = block_bytes(function.parameters)
 
 
 def align_up(offset: int, unit: int) -> int:

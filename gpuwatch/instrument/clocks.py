@@ -65,12 +65,13 @@ def restore(code: Code, registers: Collection[Value]) -> None:
         passed = code.compute("u32", "sub.u32", low, short(register))
         wide = code.compute("u64", "cvt.u64.u32", passed)
         code.emit(f"sub.u64 \t{register.text}, {now}, {wide}")
-    code.memo[_CLOCK_REGISTER] = now
+    code.now = now
 
 
-def clock(code: Code) -> str | None:
-    """The reading that `restore` made, for the first who asks for the time behind it."""
-    return code.memo.pop(_CLOCK_REGISTER, None)
+def clock(code: Code) -> str:
+    """The reading that `restore` made, for the first who asks right behind it; "" for none."""
+    now, code.now = code.now, ""
+    return now
 
 
 def short(register: Value) -> str:

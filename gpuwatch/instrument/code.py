@@ -92,6 +92,8 @@ class Code:
         self._keeps = kept is not None
         self.kept = frozenset(kept or ())
         self.memo: dict[str, str] = {}
+        self.now = ""
+        """A u64 that was just read from the clock, for the first who asks; "" for none."""
         self.narrow: dict[str, str] = {}
         """Registers of u64 that were widened, with the u32 that they hold."""
         self.names = names
@@ -132,6 +134,7 @@ class Code:
     def region(self) -> Iterator[None]:
         """What is computed inside is not known to be computed outside."""
         outer, keeps = self.memo, self._keeps
+        self.now = ""
         self.memo = {key: value for key, value in outer.items() if key not in OF_LANES}
         self._keeps = False
         yield

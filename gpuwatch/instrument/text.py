@@ -58,10 +58,11 @@ def substitute(code: Code, scene: Scene, action: Ptx) -> None:
     """Add a run of PTX for one place. What ADDR, OUT and the like stand for is computed in front
     of their instruction."""
     for instruction in action.instructions:
-        short = scene.shared.short.intersection(isa.registers_of(instruction.operands[:1]))
-        if short and clocks.is_first_clock(instruction):
-            clocks.keep_low(code, *(scene.shared.registers[name] for name in short))
-            continue
+        if scene.shared.short and clocks.is_first_clock(instruction):
+            (name,) = isa.registers_of(instruction.operands[:1])
+            if name in scene.shared.short:
+                clocks.keep_low(code, scene.shared.registers[name])
+                continue
         words = {
             name: _operand(code, scene, instruction, name)
             for name in IDENTIFIER.findall(action.text, instruction.start, instruction.end)

@@ -1,7 +1,7 @@
 """The traces that ship with the project: the naive and the tiled GEMM on an H200.
 
-Recorded with `gpuwatch record` (gpuwatch/trace/README.md). What
-they must show was measured on another H200 by other tools.
+Recorded with `gpuwatch record` (gpuwatch/trace/README.md). What they must show was measured on
+another H200 by other tools.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from command_line import run
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as PerfettoTrace
 
 from gpuwatch.engine.compare import comparison_of, run_of_trace
@@ -51,17 +52,6 @@ def frames(name: str) -> list[Frame]:
         session.seek(number)
         found.append(session.frame())
     return found
-
-
-def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpuwatch", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=folder,
-        check=False,
-    )
 
 
 def test_they_are_small_and_name_no_one_s_machine() -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from weaving import kernel, run
 
+import gpuwatch
+from gpuwatch.engine.options import Options
+from gpuwatch.engine.session import Session
 from gpuwatch.instrument.model import MapPlace
 from gpuwatch.probe import parse_python
+from gpuwatch.probe.catalogue import folder
 from gpuwatch.probe.model import Field, Map
 from gpuwatch.trace.decode import counts_of, decode
 
@@ -73,3 +78,30 @@ def test_a_slot_without_a_record_is_missing() -> None:
     counts = counts_of(place, buffers.__getitem__)
     assert counts.tolist() == [1, 0, 1]
     assert decode(RECORDED, 3, buffers[0], counts).missing.tolist() == [1]
+
+
+def test_a_clock_behind_a_branch_is_read_there() -> None:
+    kept = "times.save(1, gl.clock() - begun)"
+    counts = []
+    for body in (kept, "if gl.laneid() > 40:\n        other = gl.clock()\n    " + kept):
+        text = PROGRAM.format(**(USUAL | {"leave": body})).replace(
+            "begun: gl.u64 = 0\n", "begun: gl.u64 = 0\nother: gl.u64 = 0\n"
+        )
+        probed = run(
+            kernel("\tret;\n"), parse_python(text, "t.py"), (2, 1, 1), (64, 1, 1), known=True
+        )
+        counts.append(probed.woven.text.count("%clock64;"))
+    assert counts == [1, 3]
+
+
+def test_no_clock_of_a_modelled_gpu_reads_zero(tmp_path: Path) -> None:
+    profile = tmp_path / "quick.toml"
+    text = (Path(gpuwatch.__file__).parent / "device/sim/profiles/a10.toml").read_text()
+    profile.write_text(re.sub(r"(?m)^(launch|block) = \d+", r"\1 = 0", text))
+    source = str(folder("kernels") / "gemm.cu")
+    options = Options(source, f"sim:{profile}", probe="block_sched", arguments=("64",) * 3)
+    session = Session(options)
+    session.prepare()
+    frame = session.frame()
+    session.close()
+    assert (frame.records, frame.missing) == (frame.warps, 0)

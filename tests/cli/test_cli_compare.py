@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
+from command_line import run
+
 SMALL = ("-d", "sim:a10", "--", "128", "128", "128")
-
-
-def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpuwatch", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        cwd=folder,
-        check=False,
-    )
 
 
 def test_sources_and_traces(tmp_path: Path) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import run
 
 from gpuwatch.cli.printed import KeptOutput
 
@@ -36,13 +35,8 @@ int main()
 GIVEN = ("--arg", "a=2.5", "--arg", "x=f32[n]:uniform", "--arg", "y=f32[n]:iota", "--arg")
 
 
-def _run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gpuwatch", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
 def _report(*arguments: str | Path) -> dict[str, object]:
-    done = _run("report", *arguments, "-d", "sim:a10", "-n", "1", "--json")
+    done = run("report", *arguments, "-d", "sim:a10", "-n", "1", "--json")
     assert done.returncode == 0, done.stderr
     values: dict[str, object] = json.loads(done.stdout)
     return values
@@ -76,7 +70,7 @@ def test_the_kernels_as_json_tell_the_whole_form(saxpy: Path) -> None:
         'cooperative = true\n\n[saxpy.args]\na = 1.5\nx = "f32[n]:ones"\n'
         'y = "f32[n]:zeros"\nn = "n"\n'
     )
-    done = _run("kernels", saxpy, "-d", "sim:h200", "--json")
+    done = run("kernels", saxpy, "-d", "sim:h200", "--json")
     (kernel,) = json.loads(done.stdout)
     assert kernel["form"] == {
         "grid": "n // 64",
@@ -91,7 +85,7 @@ def test_the_kernels_as_json_tell_the_whole_form(saxpy: Path) -> None:
 
 
 def test_without_a_launch_the_message_shows_how_to_give_one(saxpy: Path) -> None:
-    done = _run("report", saxpy, "-d", "sim:a10")
+    done = run("report", saxpy, "-d", "sim:a10")
     assert done.returncode == 2
     assert "nothing says how to launch saxpy" in done.stderr
     assert "--arg 'x=f32[1048576]:uniform'" in done.stderr
@@ -99,7 +93,7 @@ def test_without_a_launch_the_message_shows_how_to_give_one(saxpy: Path) -> None
 
 
 def test_a_mistake_in_a_flag_is_shown_with_a_caret(saxpy: Path) -> None:
-    done = _run("report", saxpy, "-d", "sim", "--grid", "4", "--block", "64", *GIVEN, "n=1.5")
+    done = run("report", saxpy, "-d", "sim", "--grid", "4", "--block", "64", *GIVEN, "n=1.5")
     assert done.returncode == 2
     assert "^" in done.stderr and "Traceback" not in done.stderr
 
@@ -107,18 +101,18 @@ def test_a_mistake_in_a_flag_is_shown_with_a_caret(saxpy: Path) -> None:
 def test_the_launches_of_a_kernel_are_listed_and_can_be_chosen(tmp_path: Path) -> None:
     source = tmp_path / "many.cu"
     source.write_text(MANY)
-    listed = _run("kernels", source, "-d", "sim:a10")
+    listed = run("kernels", source, "-d", "sim:a10")
     assert "launched 3 times in 3 shapes" in listed.stdout
     assert "--launch 2     <<<8x1, 128x1>>>  launched once" in listed.stdout
     assert _report(source)["blocks"] == 2
     assert _report(source, "--launch", "2")["blocks"] == 8
-    missing = _run("report", source, "-d", "sim:a10", "--launch", "3")
+    missing = run("report", source, "-d", "sim:a10", "--launch", "3")
     assert missing.returncode == 2
     assert "made no launch 3: it made 3" in missing.stderr
 
 
 def test_a_limit_on_map_memory_says_what_would_fit(saxpy: Path) -> None:
-    done = _run(
+    done = run(
         "report", saxpy, "-d", "sim", "--map-limit", "8k",
         "--grid", "64", "--block", "256", *GIVEN, "n=16384",
     )  # fmt: skip

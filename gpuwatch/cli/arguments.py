@@ -10,6 +10,7 @@ from gpuwatch import __version__
 from gpuwatch.engine.options import DEFAULT_MAP_LIMIT, Options
 from gpuwatch.errors import UserError
 from gpuwatch.probe.catalogue import folder
+from gpuwatch.trace.callback import SECONDS, check_callback
 from gpuwatch.trace.export import FORMATS
 
 DESCRIPTION = "A live view inside a running CUDA kernel, on a GPU or on a simulated one."
@@ -101,6 +102,7 @@ def source_parser(command: str) -> argparse.ArgumentParser:
         metavar="BYTES",
         help="most memory for a probe's maps: 512M, 4G (default 1G)",
     )
+    parser.set_defaults(callback="", no_callback=False, callback_timeout=SECONDS)
     return parser
 
 
@@ -210,16 +212,24 @@ def compare_parser(command: str) -> argparse.ArgumentParser:
 
 def _add_callback(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("analysis of the last recorded launch by a program")
-    add = group.add_argument
+    add = group.add_mutually_exclusive_group().add_argument
     add("--callback", metavar="FILE", default="", help="a Python file; executed")
     add("--no-callback", action="store_true", help="not even the one that ships with the preset")
-    add(
+    group.add_argument(
         "--callback-timeout",
         type=_above_zero,
-        default=60.0,
+        default=SECONDS,
         metavar="S",
-        help="longest run of it (default 60 s)",
+        help=f"longest run of it (default {SECONDS:g} s)",
     )
+
+
+def callback_of(given: argparse.Namespace) -> str | None:
+    """The callback's file, "" for the one that ships with the preset, None for none. Raises
+    UserError when there is no such file."""
+    if given.callback:
+        check_callback(Path(given.callback))
+    return None if given.no_callback else given.callback
 
 
 def listing_parser(command: str) -> argparse.ArgumentParser:
@@ -236,7 +246,8 @@ def ptx_parser(command: str) -> argparse.ArgumentParser:
 
 
 def options_of(given: argparse.Namespace) -> Options:
-    """Raises UserError for flags that cannot be split into words."""
+    """Raises UserError for flags that cannot be split into words, and for a callback that is not
+    there."""
     return Options(
         source=find_source(given.source),
         device=given.device,
@@ -257,8 +268,8 @@ def options_of(given: argparse.Namespace) -> Options:
         max_rate=given.max_rate,
         map_limit=given.map_limit,
         others=tuple(find_source(name) for name in getattr(given, "others", ())),
-        callback=None if getattr(given, "no_callback", False) else getattr(given, "callback", ""),
-        callback_timeout=getattr(given, "callback_timeout", 60.0),
+        callback=callback_of(given),
+        callback_timeout=given.callback_timeout,
     )
 
 

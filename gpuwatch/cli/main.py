@@ -28,7 +28,6 @@ from gpuwatch.cli.user_keys import user_keymap
 from gpuwatch.doctor import doctor
 from gpuwatch.engine.client import WorkerClient
 from gpuwatch.errors import UserError
-from gpuwatch.trace.callback import check_callback
 from gpuwatch.tui.app import can_draw, run_app
 
 
@@ -70,8 +69,6 @@ def _watch(given: argparse.Namespace) -> int:
     if not can_draw():
         return report.run(given)
     check(options)
-    if options.callback:
-        check_callback(Path(options.callback))
     keymap = user_keymap()
     with WorkerClient(options) as watch:
         return run_app(

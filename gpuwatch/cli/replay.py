@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from gpuwatch.cli import report
+from gpuwatch.cli.arguments import callback_of
 from gpuwatch.cli.traces import require_trace
 from gpuwatch.cli.user_keys import user_keymap
 from gpuwatch.engine.replay_watch import ReplayWatch
@@ -18,9 +19,8 @@ def run(given: argparse.Namespace) -> int:
         return report.run_trace(given)
     _refuse_for_screen(given)
     keymap = user_keymap()
-    callback = None if given.no_callback else given.callback
-    path, seconds = require_trace(given.source), given.callback_timeout
-    watch = ReplayWatch(path, given.kernel, callback, seconds)
+    callback, path = callback_of(given), require_trace(given.source)
+    watch = ReplayWatch(path, given.kernel, callback, given.callback_timeout)
     return run_app(watch, ascii_only=given.ascii, picker=False, screen=ReplayScreen, keymap=keymap)
 
 

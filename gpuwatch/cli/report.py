@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gpuwatch.cli.arguments import options_of
+from gpuwatch.cli.arguments import callback_of, options_of
 from gpuwatch.cli.printed import KeptOutput
 from gpuwatch.cli.report_console import report_console
 from gpuwatch.cli.sessions import prepared_session
@@ -29,15 +29,13 @@ from gpuwatch.engine.recording import record
 from gpuwatch.engine.replay import ReplaySession
 from gpuwatch.errors import UserError
 from gpuwatch.trace import Trace
-from gpuwatch.trace.callback import CallbackRun, check_callback
+from gpuwatch.trace.callback import CallbackRun
 
 
 def run(given: argparse.Namespace) -> int:
     """Reports a source or a trace."""
     if given.picture:
         picture.check(Path(given.picture))
-    if given.callback:
-        check_callback(Path(given.callback))
     if names_trace(given.source):
         if given.ncu:
             raise UserError(
@@ -98,7 +96,7 @@ def _print(
 
 def _replayed(given: argparse.Namespace) -> tuple[Frame, list[CallbackRun]]:
     """The frame of a trace's last launch, or of the one that is asked for."""
-    session = ReplaySession(require_trace(given.source), given.kernel)
+    callback, session = callback_of(given), ReplaySession(require_trace(given.source), given.kernel)
     try:
         session.prepare()
         if given.launch is not None:
@@ -107,11 +105,9 @@ def _replayed(given: argparse.Namespace) -> tuple[Frame, list[CallbackRun]]:
         else:
             for _ in range(session.count - 1):
                 session.step()
-        runs = []
-        if not given.no_callback:
-            runs = callbacks.run_callbacks(
-                given.callback, session.facts, session.result, given.callback_timeout
-            )
+        runs = callbacks.run_callbacks(
+            callback, session.facts, session.result, given.callback_timeout
+        )
         return session.frame(), runs
     finally:
         session.close()

@@ -12,24 +12,24 @@ from gpuwatch.probe.catalogue import folder
 from gpuwatch.toolchain.compile import near
 from gpuwatch.trace import is_trace
 
-_OF_LAUNCHING = {
-    "probe": "--probe",
-    "device": "--device",
-    "launches": "--launches",
-    "link": "--link",
-    "no_run": "--no-run",
-    "grid": "--grid",
-    "block": "--block",
-    "shared": "--shared",
-    "arg": "--arg",
-    "cuda_home": "--cuda-home",
-    "nvcc_flags": "--nvcc-flags",
-    "timeout": "--timeout",
-    "plain_every": "--plain-every",
-    "max_rate": "--max-rate",
-    "map_limit": "--map-limit",
-}
-"""Flags that only what launches kernels can follow."""
+_OF_LAUNCHING = (
+    "probe",
+    "device",
+    "launches",
+    "link",
+    "no_run",
+    "grid",
+    "block",
+    "shared",
+    "arg",
+    "cuda_home",
+    "nvcc_flags",
+    "timeout",
+    "plain_every",
+    "max_rate",
+    "map_limit",
+)
+"""Destinations of the flags that only what launches kernels can follow."""
 
 
 def shipped_traces() -> list[str]:
@@ -73,8 +73,8 @@ def require_source_or_trace(name: str) -> None:
 
 def refuse_flags_of_launching(given: argparse.Namespace, *more: str) -> None:
     """Raises UserError for flags that a trace cannot follow, `more` of them by destination."""
-    known = _OF_LAUNCHING | {name: f"--{name}" for name in more}
-    found = [flag for name, flag in known.items() if name in given.said]
+    known = (*_OF_LAUNCHING, *more)
+    found = [f"--{name.replace('_', '-')}" for name in known if name in given.said]
     if given.arguments:
         found.append("arguments behind --")
     if found:

@@ -21,9 +21,11 @@ _EDGE_LINES = 15
 """Lines of a long output that are shown from its beginning and from its end."""
 
 
-def callbacks_of(named: str, probe: str) -> list[Path]:
-    """The file `named` by the user, or, when that is "", those that ship with the presets of which
-    `probe` is made: what a trace or a probe file names is not executed."""
+def callbacks_of(named: str | None, probe: str) -> list[Path]:
+    """The file `named` by the user; for "" those that ship with the presets of which `probe` is
+    made: what a trace or a probe file names is not executed. None for None."""
+    if named is None:
+        return []
     if named:
         return [Path(named)]
     shipped = {name for _, name, _ in presets()}
@@ -32,7 +34,7 @@ def callbacks_of(named: str, probe: str) -> list[Path]:
 
 
 def run_callbacks(
-    named: str, kernel: KernelFacts, result: Path, timeout: float
+    named: str | None, kernel: KernelFacts, result: Path, timeout: float
 ) -> list[CallbackRun]:
     """Runs the callbacks for one result file, each for so many seconds at most. Raises UserError
     when the user names a file that does not exist."""
@@ -40,7 +42,7 @@ def run_callbacks(
     return [run_callback(callback, result, kernel, timeout) for callback in callbacks]
 
 
-def log_of(named: str, trace: Trace, timeout: float) -> list[LogEntry]:
+def log_of(named: str | None, trace: Trace, timeout: float) -> list[LogEntry]:
     """Runs the callbacks for a trace's last launch; what they printed and how they failed."""
     last = trace.launch(len(trace.results) - 1)
     try:

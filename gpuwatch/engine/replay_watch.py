@@ -207,4 +207,4 @@ class ReplayWatch:
     def _call_back(self) -> None:
         """Beside the replay; what comes of it is appended to the log."""
         trace = self._session.trace
-        self._log = [*self._log, *log_of(self._callback or "", trace, self._callback_seconds)]
+        self._log = [*self._log, *log_of(self._callback, trace, self._callback_seconds)]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from command_line import run
 
 from gpuwatch import __version__
 from gpuwatch.cli import main
@@ -16,19 +16,8 @@ from gpuwatch.probe.catalogue import folder
 SMALL = ("-d", "sim:a10", "--", "128", "128", "128")
 
 
-def _run(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpuwatch", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=folder,
-        check=False,
-    )
-
-
 def test_the_report_as_json(tmp_path: Path) -> None:
-    done = _run("report", "gemm", "-n", "2", "--json", *SMALL, folder=tmp_path)
+    done = run("report", "gemm", "-n", "2", "--json", *SMALL, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     values = json.loads(done.stdout)
     assert values["launches"] == 2
@@ -37,14 +26,14 @@ def test_the_report_as_json(tmp_path: Path) -> None:
 
 
 def test_without_a_terminal_the_source_alone_prints_the_report(tmp_path: Path) -> None:
-    done = _run("kernels/gemm_tiled.cu", *SMALL, folder=tmp_path)
+    done = run("kernels/gemm_tiled.cu", *SMALL, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Total Blocks: 16, Total Tasks: 512" in done.stdout
     assert "modelled" in done.stdout
 
 
 def test_every_line_is_reported_and_marked_where_machine_code_differs() -> None:
-    done = _run("report", "gemm_tiled", "-p", "smem_conflicts", "--lines", *SMALL)
+    done = run("report", "gemm_tiled", "-p", "smem_conflicts", "--lines", *SMALL)
     assert done.returncode == 0, done.stderr
     assert "Shared memory per line" in done.stdout
     assert "sum += tile_A[y][i] * tile_B[i][x];" in done.stdout
@@ -52,7 +41,7 @@ def test_every_line_is_reported_and_marked_where_machine_code_differs() -> None:
 
 
 def test_the_kernels_of_a_file() -> None:
-    done = _run("kernels", "gemm", "--json", *SMALL)
+    done = run("kernels", "gemm", "--json", *SMALL)
     assert done.returncode == 0, done.stderr
     (kernel,) = json.loads(done.stdout)
     assert kernel["launches"] == 1
@@ -60,19 +49,19 @@ def test_the_kernels_of_a_file() -> None:
 
 
 def test_the_presets() -> None:
-    done = _run("probes", "--json")
+    done = run("probes", "--json")
     assert [row["name"] for row in json.loads(done.stdout)][:2] == ["block_sched", "warp_duration"]
 
 
 def test_the_probed_ptx() -> None:
-    done = _run("ptx", "gemm", "-p", "warp_duration", *SMALL)
+    done = run("ptx", "gemm", "-p", "warp_duration", *SMALL)
     assert done.returncode == 0, done.stderr
     assert ".visible .entry _Z8gemm_gpuPKfS0_Pfiii(" in done.stdout
     assert "gpuwatch_maps" in done.stdout
 
 
 def test_the_probed_ptx_as_a_diff() -> None:
-    done = _run("ptx", "gemm", "--diff", "--context", "0", *SMALL)
+    done = run("ptx", "gemm", "--diff", "--context", "0", *SMALL)
     assert done.returncode == 0, done.stderr
     numbered = [line for line in done.stdout.splitlines() if line.lstrip()[:1].isdecimal()]
     woven = [line for line in numbered if " + " in line]
@@ -84,14 +73,14 @@ def test_a_probe_file_is_checked_without_a_kernel(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"
     good.write_text((folder("probes") / "block_sched.py").read_text())
     bad.write_text(good.read_text().replace("gl.clock() - started", "gl.clok() - started"))
-    done = _run("probes", "check", str(good), str(bad))
+    done = run("probes", "check", str(good), str(bad))
     assert done.returncode == 2
     assert "good.py: sound; 1 map, 2 probes" in done.stdout
     assert "bad.py:" in done.stderr and "clock" in done.stderr and "^" in done.stderr
 
 
 def test_a_probe_is_shown_with_its_maps_and_what_it_becomes() -> None:
-    done = _run("probes", "show", "block_sched", "--grid", "2,3", "--block", "48")
+    done = run("probes", "show", "block_sched", "--grid", "2,3", "--block", "48")
     assert done.returncode == 0, done.stderr
     assert "before kernel, once per warp" in done.stdout
     assert "12  16 bytes x 1" in done.stdout
@@ -99,11 +88,11 @@ def test_a_probe_is_shown_with_its_maps_and_what_it_becomes() -> None:
 
 
 def test_the_version() -> None:
-    assert _run("--version").stdout.strip() == f"gpuwatch {__version__}"
+    assert run("--version").stdout.strip() == f"gpuwatch {__version__}"
 
 
 def test_doctor_finds_what_the_simulator_needs() -> None:
-    done = _run("doctor")
+    done = run("doctor")
     assert done.returncode == 0
     assert "ok       toolchain: nvcc 13." in done.stdout
 
@@ -125,7 +114,7 @@ def test_doctor_finds_what_the_simulator_needs() -> None:
 def test_bad_input_is_one_message_and_status(
     arguments: tuple[str, ...], status: int, words: str
 ) -> None:
-    done = _run(*arguments)
+    done = run(*arguments)
     assert done.returncode == status
     assert words in done.stderr
     assert "Traceback" not in done.stderr
@@ -141,6 +130,7 @@ def test_bad_input_is_one_message_and_status(
         (("gemm", "-d", "cuda:x"), "there is no device 'cuda:x'"),
         (("gemm", "-d", "sim:foo"), "no simulated GPU is called 'foo'"),
         (("gemm", "-p", "nope"), "nope"),
+        (("gemm", "--callback", "none.py"), "there is no callback none.py"),
     ],
 )
 def test_names_are_checked_before_a_screen_opens(

@@ -12,19 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
+from command_line import run
 
 SMALL = ("-d", "sim:a10", "--", "128", "128", "128")
-
-
-def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpuwatch", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        cwd=folder,
-        check=False,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +145,7 @@ def test_an_interrupted_recording_keeps_what_it_has(folder: Path) -> None:
         (("report", "naive", "--callback", "none.py"), "there is no callback none.py"),
         (("report", "gemm", "--callback", "none.py"), "there is no callback none.py"),
         (("record", "gemm", "--callback", "none.py", "-o", "none"), "there is no callback none.py"),
+        (("report", "gemm", "--no-callback", "--callback", "mine.py"), "not allowed with argument"),
         (("report", "naive", "-k", "nothing"), "matches no kernel"),
         (("export", "none", "--to", "csv"), "none does not exist"),
         (("export", "naive", "--to", "xml"), "invalid choice"),

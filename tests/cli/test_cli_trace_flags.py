@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
 import pytest
 
 from gpuwatch.cli import main
+from gpuwatch.cli.arguments import source_parser
 from gpuwatch.cli.sessions import check
+from gpuwatch.cli.traces import refuse_flags_of_launching
 from gpuwatch.engine.options import Options
 from gpuwatch.errors import UserError
 
@@ -82,6 +85,24 @@ def test_what_the_screen_of_a_replay_does_not_show(
     monkeypatch.setattr(sys.modules["gpuwatch.cli.replay"], "can_draw", lambda: True)
     assert main(["replay", TRACE, *flags]) == 2
     assert f"{flags[0]} is for a replay without a terminal" in capsys.readouterr().err
+
+
+def test_a_callback_that_is_not_there_opens_no_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["gpuwatch.cli.replay"], "can_draw", lambda: True)
+    assert main(["replay", TRACE, "--callback", "none.py"]) == 2
+    assert "there is no callback none.py" in capsys.readouterr().err
+
+
+def test_every_flag_of_a_session_is_followed_or_refused() -> None:
+    followed = {"help", "kernel", "launch"}
+    for action in source_parser("report")._actions:
+        if action.option_strings and action.dest not in followed:
+            given = argparse.Namespace(said={action.dest}, arguments=())
+            with pytest.raises(UserError) as caught:
+                refuse_flags_of_launching(given)
+            assert caught.value.message.endswith(f"cannot follow {action.option_strings[-1]}")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,17 +86,17 @@ async def _frames(pilot: Pilot[None], watch: WorkerClient, before: Frame | None 
 
 
 async def shoot(picture: Picture) -> None:
-    """Runs the app without a terminal until frames are shown, and presses the keys."""
+    """Runs the app without a terminal until frames are shown; a live one has the keys pressed."""
     await (_replay(picture) if picture.device == "replay" else _live(picture))
 
 
 async def _replay(picture: Picture) -> None:
     (name,) = picture.kernels
-    watch = ReplayWatch(folder("kernels") / "h200" / name, callback=None)
-    app = GpuwatchApp(watch, ascii_only=False, picker=False, screen=ReplayScreen)
-    async with app.run_test(size=picture.size) as pilot:
-        await pilot.pause(3.0)
-        _save(app, picture)
+    with closing(ReplayWatch(folder("kernels") / "h200" / name, callback=None)) as watch:
+        app = GpuwatchApp(watch, ascii_only=False, picker=False, screen=ReplayScreen)
+        async with app.run_test(size=picture.size) as pilot:
+            await pilot.pause(3.0)
+            _save(app, picture)
 
 
 def _save(app: GpuwatchApp, picture: Picture) -> None:

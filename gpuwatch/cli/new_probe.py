@@ -64,7 +64,7 @@ def write_new_probe(name: str) -> Path:
     Raises UserError for another suffix, for a file that exists, and for what cannot be written.
     """
     path = Path(name)
-    if path.name and not path.suffix:
+    if path.name and not path.suffix and not path.name.endswith("."):
         path = path.with_suffix(".py")
     if path.suffix != ".py":
         raise UserError(

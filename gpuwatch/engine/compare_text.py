@@ -77,7 +77,8 @@ def conclusion(comparison: Comparison) -> str:
     row = comparison.speed
     if row is None or row.before is None or row.after is None or row.verdict in UNJUDGED:
         same = comparison.before.probe == comparison.after.probe
-        advice = "look at more launches with -n" if same else "compare runs with the same probe"
+        more = "look at more launches (-n), or record more"
+        advice = more if same else "compare runs with the same probe"
         return f"Which is faster is not clear: {advice}."
     if row.verdict == "same":
         return (

@@ -93,8 +93,7 @@ class SourcePane(Drawing, ScrollView):
         for one in listing.marked:
             said = self._marked.get(one.line)
             self._marked[one.line] = f"{said}; {one.reason}" if said else one.reason
-        below = 1 + bool(self._remark())
-        self.virtual_size = Size(self.size.width, len(self._rows) + below)
+        self.virtual_size = Size(self.size.width, len(self._rows) + 1 + self._has_remark)
         kernel = min((line for line in listing.lines if line), default=1)
         self._go(kernel if first else min(self.line, len(self._rows)))
 
@@ -126,7 +125,11 @@ class SourcePane(Drawing, ScrollView):
 
     @property
     def _page(self) -> int:
-        return max(1, self.size.height - 1 - bool(self._remark()))
+        return max(1, self.size.height - 1 - self._has_remark)
+
+    @property
+    def _has_remark(self) -> bool:
+        return bool(self._marked) or (self.listing is not None and bool(self.listing.unmarked))
 
     @property
     def _top(self) -> int:

@@ -47,6 +47,8 @@ def test_a_file_that_exists_stays_as_it_is(here: Path, capsys: pytest.CaptureFix
     [
         ("mine.toml", "ends in .py: 'mine.toml'"),
         ("", "ends in .py: ''"),
+        ("mine.", "ends in .py: 'mine.'"),
+        ("..", "ends in .py: '..'"),
         ("nowhere/mine", "cannot write nowhere/mine.py: No such file"),
         ("a\0.py", "cannot write a"),
     ],

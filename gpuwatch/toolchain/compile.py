@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import shlex
 import tempfile
@@ -70,6 +71,8 @@ def require_source(source: Path) -> None:
             f"{source}: no such file" if not source.exists() else f"{source} is not a file",
             hint=near(source) or "name a CUDA source (.cu) or a PTX file (.ptx)",
         )
+    if not os.access(source, os.R_OK):
+        raise UserError(f"{source} may not be read", hint=f"chmod u+r {shlex.quote(str(source))}")
 
 
 def near(source: Path) -> str:

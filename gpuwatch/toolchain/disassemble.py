@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.metadata
 import os
-import re
 import shutil
 import tempfile
 from pathlib import Path
 
 from gpuwatch import cache
 from gpuwatch.errors import UserError
+from gpuwatch.toolchain.find import version_of
 from gpuwatch.toolchain.model import Toolchain
 from gpuwatch.toolchain.process import run
 
@@ -37,7 +36,7 @@ def disassemble(toolchain: Toolchain, cubin: bytes) -> str:
     """The code of every function of `cubin` with source lines, inlined ones included; cached by
     content. Raises UserError when there is no disassembler, or it refuses the cubin."""
     tool = find_disassembler(toolchain)
-    key = cache.key_of(["disassemble", _version_of(tool), cubin])
+    key = cache.key_of(["disassemble", version_of(tool, INSTALL_HINT), cubin])
     known = cache.load("sass", key)
     if known is not None:
         return known.decode()
@@ -65,12 +64,3 @@ def _in_wheel() -> str | None:
     except importlib.metadata.PackageNotFoundError:
         return None
     return next((str(file.locate()) for file in files if file.name == PROGRAM), None)
-
-
-@functools.cache
-def _version_of(tool: Path) -> str:
-    said = run([tool, "--version"], timeout=SECONDS)
-    found = re.search(r"\bV(\d+(?:\.\d+)+)", said.output)
-    if found is None:
-        raise UserError(f"{tool} does not tell its version", detail=said.output, hint=INSTALL_HINT)
-    return found[1]

@@ -39,7 +39,7 @@ def find(cuda_home: str | Path | None = None) -> Toolchain:
         for nvcc in candidates():
             ptxas = _ptxas_beside(nvcc)
             if ptxas is not None:
-                return Toolchain(nvcc, ptxas, _version_of(nvcc), origin)
+                return Toolchain(nvcc, ptxas, version_of(nvcc), origin)
     raise UserError(
         "no CUDA compiler: neither nvcc with ptxas on PATH nor in the pip wheels", hint=INSTALL_HINT
     )
@@ -69,7 +69,7 @@ def _from_home(home: Path, origin: str) -> Toolchain:
             hint="name the folder of a CUDA installation (the one that holds bin/nvcc), "
             "or name none",
         )
-    return Toolchain(nvcc, ptxas, _version_of(nvcc), origin)
+    return Toolchain(nvcc, ptxas, version_of(nvcc), origin)
 
 
 def _on_path() -> Iterator[Path]:
@@ -97,13 +97,10 @@ def _ptxas_beside(nvcc: Path) -> Path | None:
 
 
 @functools.cache
-def _version_of(nvcc: Path) -> str:
-    """nvcc's own version, like "13.0.88"."""
-    try:
-        said = run([nvcc, "--version"], timeout=_VERSION_SECONDS)
-    except OSError as error:
-        raise UserError(f"cannot run {nvcc}: {error.strerror}", hint=INSTALL_HINT) from error
+def version_of(tool: Path, hint: str = INSTALL_HINT) -> str:
+    """The tool's own version, like "13.0.88". Raises UserError with `hint` when it tells none."""
+    said = run([tool, "--version"], timeout=_VERSION_SECONDS, hint=hint)
     match = re.search(r"\bV(\d+(?:\.\d+)+)", said.output)
     if said.status != 0 or match is None:
-        raise UserError(f"{nvcc} does not tell its version", detail=said.output, hint=INSTALL_HINT)
+        raise UserError(f"{tool} does not tell its version", detail=said.output, hint=hint)
     return match[1]

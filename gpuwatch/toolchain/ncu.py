@@ -55,7 +55,7 @@ def find_ncu() -> Path:
     places = [Path(home) / "bin" / "ncu"] if home else []
     places += [Path(on_path)] if on_path else []
     places += [folder / "ncu" for folder in sorted(_INSTALLED.glob("*"), reverse=True)]
-    found = next((place for place in places if place.is_file()), None)
+    found = next((one for one in places if one.is_file() and os.access(one, os.X_OK)), None)
     if found is None:
         raise UserError("there is no ncu", hint=_MISSING_HINT)
     return found
@@ -78,7 +78,7 @@ def count(
     options = ["--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join(metrics)]
     limits = ["--launch-skip", str(skip), "--launch-count", "1"]
     words = [tool, *options, *chosen, *limits, *command]
-    done = run(words, timeout=timeout, environment=environment)
+    done = run(words, timeout=timeout, environment=environment, hint=_MISSING_HINT)
     known = _without_unknown(done.output, metrics)
     if known and len(known) < len(metrics):
         return count(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 
+from gpuwatch.errors import UserError
 from gpuwatch.toolchain.process import run
 
-_FIELDS = "index,name,driver_version,mig.mode.current,compute_mode"
+_FIELDS = "index,name,driver_version,mig.mode.current"
 _SECONDS = 20.0
 
 
@@ -19,7 +20,6 @@ class SmiGpu:
     name: str
     release: str
     mig: bool
-    mode: str
 
 
 def ask() -> list[SmiGpu]:
@@ -27,7 +27,10 @@ def ask() -> list[SmiGpu]:
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return []
-    done = run([tool, f"--query-gpu={_FIELDS}", "--format=csv,noheader"], timeout=_SECONDS)
+    try:
+        done = run([tool, f"--query-gpu={_FIELDS}", "--format=csv,noheader"], timeout=_SECONDS)
+    except UserError:
+        return []
     return parse(done.output) if done.status == 0 else []
 
 
@@ -35,7 +38,7 @@ def parse(output: str) -> list[SmiGpu]:
     """Lines of `--query-gpu` in the order of fields asked for; other lines are left out."""
     rows = [[cell.strip() for cell in line.split(",")] for line in output.splitlines()]
     return [
-        SmiGpu(int(row[0]), row[1], row[2], row[3] == "Enabled", row[4])
+        SmiGpu(int(row[0]), row[1], row[2], row[3] == "Enabled")
         for row in rows
-        if len(row) == 5 and row[0].isdecimal()
+        if len(row) == 4 and row[0].isdecimal()
     ]

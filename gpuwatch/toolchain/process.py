@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpuwatch.errors import UserError
+
 
 @dataclass(frozen=True, slots=True)
 class Finished:
@@ -30,22 +32,27 @@ def run(
     timeout: float,
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    hint: str = "",
 ) -> Finished:
     """Runs `command` in a process group of its own, for at most `timeout` seconds.
 
     The whole group is killed at the time limit, when this call is interrupted, and with what the
     program leaves running when it ends; as long as that holds the output, this waits for more of
-    it. Raises OSError when the program cannot be started.
+    it. Raises UserError, with `hint`, when the program cannot be started.
     """
-    with subprocess.Popen(
-        [str(part) for part in command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        cwd=cwd,
-        env={**os.environ, "LC_ALL": "C", **(environment or {})},
-        start_new_session=True,
-    ) as child:
+    try:
+        started = subprocess.Popen(
+            [str(part) for part in command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env={**os.environ, "LC_ALL": "C", **(environment or {})},
+            start_new_session=True,
+        )
+    except OSError as problem:
+        raise UserError(f"cannot run {command[0]}: {problem.strerror}", hint=hint) from problem
+    with started as child:
         _running.add(child)
         try:
             output, _ = child.communicate(timeout=timeout)

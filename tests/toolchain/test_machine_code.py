@@ -112,6 +112,18 @@ def test_what_is_no_cubin_is_told() -> None:
         disassemble(find(), b"no cubin")
 
 
+def test_a_disassembler_that_cannot_run_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "nvdisasm").write_bytes(b"no program")
+    (tmp_path / "nvdisasm").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    bare = Toolchain(tmp_path / "nvcc", tmp_path / "ptxas", "13.0", "PATH")
+    with pytest.raises(UserError, match="nvdisasm: Exec format error") as refused:
+        disassemble(bare, b"")
+    assert "pip install nvidia-cuda-nvdisasm" in refused.value.hint
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_doctor_tells_whether_lines_can_be_marked(
     monkeypatch: pytest.MonkeyPatch, there: bool

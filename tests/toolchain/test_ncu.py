@@ -93,6 +93,8 @@ def test_ncu_is_looked_for_in_cuda_home_first(
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     assert ncu.find_ncu() == tool
     monkeypatch.setenv("PATH", str(tmp_path))
+    tool.chmod(0o644)
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
     monkeypatch.setattr(ncu, "_INSTALLED", tmp_path / "absent")
     with pytest.raises(UserError, match="there is no ncu"):
         ncu.find_ncu()

@@ -6,6 +6,9 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
+from gpuwatch.errors import UserError
 from gpuwatch.toolchain.process import run
 
 
@@ -26,6 +29,17 @@ def test_a_program_that_ended_in_time_did_not_time_out() -> None:
 def test_a_program_is_ended_at_its_time_limit() -> None:
     done = run(["sh", "-c", "echo hi; sleep 600"], timeout=1)
     assert (done.status, done.output, done.timed_out) == (-signal.SIGKILL, "hi\n", True)
+
+
+def test_a_program_that_cannot_be_started_is_told(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(b"no program")
+    with pytest.raises(UserError, match="program: Permission denied"):
+        run([program], timeout=1)
+    program.chmod(0o755)
+    with pytest.raises(UserError, match="program: Exec format error") as told:
+        run([program], timeout=1, hint="build it")
+    assert told.value.hint == "build it"
 
 
 def test_what_a_program_leaves_running_is_ended_with_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,17 @@ def test_a_missing_source_is_named(tmp_path: Path) -> None:
         require_source(tmp_path / "absent.cu")
     assert "absent.cu: no such file" in caught.value.message
     assert caught.value.status == 2
+
+
+def test_a_source_that_may_not_be_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "closed.cu"
+    source.touch()
+    monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) != (source, os.R_OK))
+    with pytest.raises(UserError, match="may not be read") as caught:
+        require_source(source)
+    assert "chmod u+r" in caught.value.hint
 
 
 def test_a_folder_is_no_source(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from gpuwatch import __version__
 from gpuwatch.device import open_device
 from gpuwatch.device.cuda import (
     Gpu,
+    NoGpuError,
     import_pycuda,
     load_libcuda,
     open_cuda,
@@ -39,11 +41,10 @@ def doctor(console: Console) -> int:
         _line(console, "simulated GPU", lambda: _name_of("sim")),
     ]
     if _line(console, "driver", lambda: _driver(nvidia_smi.ask())):
-        shown = shown_gpus()
         if has_toolchain:
             _line(console, "driver for this toolkit", _driver_for_toolkit)
         has_binding = _line(console, "PyCUDA", _pycuda)
-        for gpu in shown:
+        for gpu in shown_gpus():
             _gpu_lines(console, gpu, has_binding=has_binding, has_toolchain=has_toolchain)
     _line(console, "Nsight Compute (not needed)", _ncu)
     if has_toolchain:
@@ -77,11 +78,12 @@ def _toolchain() -> str:
 
 
 def _driver(machine: Sequence[SmiGpu]) -> str:
-    """`machine` is what nvidia-smi shows."""
+    """Its version, once it has told of its GPUs; `machine` is what nvidia-smi shows."""
     try:
         version = load_libcuda()
-    except UserError as problem:
+    except NoGpuError as problem:
         raise _with_mig(problem, machine) from problem
+    shown_gpus()
     release = f", release {machine[0].release}" if machine else ""
     return f"CUDA {version}{release}"
 
@@ -92,8 +94,8 @@ def _driver_for_toolkit() -> str:
     return f"runs code of nvcc {toolkit}"
 
 
-def _with_mig(problem: UserError, machine: Sequence[SmiGpu]) -> UserError:
-    """The driver's problem, or that the only GPUs are in MIG mode without an instance."""
+def _with_mig(problem: NoGpuError, machine: Sequence[SmiGpu]) -> UserError:
+    """That no GPU is shown, or that the only ones are in MIG mode without an instance."""
     parted = [one for one in machine if one.mig]
     if not parted or len(parted) < len(machine):
         return problem
@@ -126,9 +128,8 @@ def _target(gpu: Gpu) -> str:
 
 
 def _time_axis(gpu: Gpu) -> str:
-    device = open_cuda(gpu.index)
-    axis = measure_twice(device, find(), _DRIFT_SECONDS)
-    device.close()
+    with closing(open_cuda(gpu.index)) as device:
+        axis = measure_twice(device, find(), _DRIFT_SECONDS)
     if axis is None:
         raise UserError(
             "the GPU's timer gives none for all SMs", hint="SMs are shown one by one, in cycles"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from gpuwatch.errors import UserError
 from gpuwatch.toolchain import nvidia_smi
 from gpuwatch.toolchain.targets import target_problem
 
-PARTED = "0, NVIDIA H200, 580.95.05, Enabled, Default\n"
+PARTED = "0, NVIDIA H200, 580.95.05, Enabled\n"
 
 
 def _no_pycuda() -> None:
@@ -42,7 +43,7 @@ def test_several_gpus_are_listed_without_pycuda(monkeypatch: pytest.MonkeyPatch)
     old, closed = FakeGpu("Tesla V100"), FakeGpu("NVIDIA H200")
     old.attributes |= {16: 80, 75: 7, 76: 0}
     closed.attributes[20] = 2
-    smi = "0, NVIDIA H200, 580.95.05, [N/A], Default\n"
+    smi = "0, NVIDIA H200, 580.95.05, [N/A]\n"
     text = _said(monkeypatch, FakeLibcuda((FakeGpu(), old, closed)), smi)
     assert "ok       driver: CUDA 13.0, release 580.95.05" in text
     assert "missing  PyCUDA: PyCUDA is not installed" in text
@@ -101,11 +102,37 @@ def test_mig_mode_without_an_instance_is_told(monkeypatch: pytest.MonkeyPatch) -
     assert "nvidia-smi mig -i 0 -cgi 0 -C" in text
     other = _said(monkeypatch, FakeLibcuda((), init=100), PARTED + PARTED.replace("En", "Dis"))
     assert "the driver shows no GPU" in other
+    closed = _said(monkeypatch, FakeLibcuda((), init=304), PARTED)
+    assert "device nodes are missing" in closed and "MIG mode" not in closed
+
+
+class _Silent(FakeLibcuda):
+    def cuDeviceGetCount(self, _count: object) -> int:  # noqa: N802
+        return 999
+
+
+def test_a_driver_that_does_not_tell_of_its_gpus_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = _said(monkeypatch, _Silent(names={999: b"CUDA_ERROR_UNKNOWN"}))
+    words = "does not tell of its GPUs: cuDeviceGetCount gives CUDA_ERROR_UNKNOWN, 999"
+    assert f"missing  driver: the NVIDIA driver {words}" in text
+    assert "Nsight Compute" in text
+
+
+def test_an_nvidia_smi_that_cannot_run_tells_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_bytes(b"no program")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert nvidia_smi.ask() == []
 
 
 def test_what_nvidia_smi_says_is_read() -> None:
     (one,) = nvidia_smi.parse(PARTED + "\nsome warning\n")
-    assert (one.index, one.release, one.mig, one.mode) == (0, "580.95.05", True, "Default")
+    assert (one.index, one.release, one.mig) == (0, "580.95.05", True)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 from gpuwatch.errors import UserError
 
 LIBRARY = "libcuda.so.1"
+_NO_DEVICE = 100
 _KERNEL_MODULE = Path("/proc/driver/nvidia/version")
 _NO_START = {
     2: ("the GPU has no memory left", "close other programs on it: nvidia-smi lists them"),
@@ -20,7 +21,7 @@ _NO_START = {
         "every GPU is held by another process, or prohibited",
         "see compute mode and processes in nvidia-smi; as root: nvidia-smi -c DEFAULT",
     ),
-    100: (
+    _NO_DEVICE: (
         "the driver shows no GPU",
         "CUDA_VISIBLE_DEVICES may hide it; a GPU in MIG mode shows only instances, which "
         "nvidia-smi -L lists: as root make one with `nvidia-smi mig -cgi 0 -C`, or end the mode "
@@ -59,6 +60,10 @@ _LEAST_RELEASE = {11: 450, 12: 525, 13: 580}
 Compatibility"."""
 
 
+class NoGpuError(UserError):
+    """The driver shows no GPU."""
+
+
 def open_library(name: str = LIBRARY, kernel_module: Path = _KERNEL_MODULE) -> Any:
     """The driver's library, not started. Raises UserError when there is none."""
     try:
@@ -78,15 +83,16 @@ def open_library(name: str = LIBRARY, kernel_module: Path = _KERNEL_MODULE) -> A
 def start(library: Any) -> str:
     """Starts the driver; returns the CUDA version that it is made for, "13.0".
 
-    Raises UserError that says why it refuses to start.
+    Raises UserError that says why it refuses to start, NoGpuError where it shows no GPU.
     """
     status = library.cuInit(0)
     if status != 0:
         message, hint = _NO_START.get(
             status, ("it refuses", "check `nvidia-smi`; -d sim works without a driver")
         )
-        raise UserError(
-            f"the NVIDIA driver does not start: {message} ({_error_name(library, status)})",
+        kind = NoGpuError if status == _NO_DEVICE else UserError
+        raise kind(
+            f"the NVIDIA driver does not start: {message} ({error_name(library, status)})",
             hint=hint,
         )
     version = ctypes.c_int()
@@ -122,7 +128,8 @@ def _major(version: str) -> int:
     return int(version.partition(".")[0])
 
 
-def _error_name(library: Any, status: int) -> str:
+def error_name(library: Any, status: int) -> str:
+    """What the driver calls a CUresult, with its number."""
     name = ctypes.c_char_p()
     library.cuGetErrorName(status, ctypes.byref(name))
     return f"{(name.value or b'unknown error').decode()}, {status}"

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from gpuwatch.device.cuda.driver import open_library, start
+from gpuwatch.device.cuda.driver import error_name, open_library, start
 from gpuwatch.errors import UserError
 
 _SM_COUNT, _COMPUTE_MODE, _MAJOR, _MINOR = 16, 20, 75, 76
@@ -86,7 +86,8 @@ def _check(library: Any, function: str, *arguments: Any) -> None:
     status = getattr(library, function)(*arguments)
     if status:
         raise UserError(
-            f"the NVIDIA driver does not tell of its GPUs: {function} gives {status}",
+            f"the NVIDIA driver does not tell of its GPUs: {function} gives "
+            f"{error_name(library, status)}",
             hint="check `nvidia-smi`; -d sim works without a driver",
         )
 

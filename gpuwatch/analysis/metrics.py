@@ -46,9 +46,10 @@ def lines_of(maps: Sequence[MapFigures]) -> list[Metrics]:
         for row in figures.sites:
             for one in _by_line(row):
                 rows[one.source_line, one.function].append(one)
+        metrics = _line_metrics(figures)
         for place, of_line in rows.items():
             own = found.setdefault(place, {"line": place[0], "function": place[1]})  # type: ignore[dict-item]
-            own |= _of_line(figures, of_line)
+            own |= metrics(of_line)
     return [found[place] for place in sorted(found)]
 
 
@@ -63,17 +64,20 @@ def _by_line(row: SiteRow) -> Iterator[SiteRow]:
         yield replace(row, source_line=line, mix=tuple(mix), lines=())
 
 
-def _of_line(figures: MapFigures, rows: Sequence[SiteRow]) -> Metrics:
+def _line_metrics(figures: MapFigures) -> Callable[[Sequence[SiteRow]], Metrics]:
+    """What tells the figures of a line from its rows in this map."""
     if _is_mix(figures):
-        return _mix(rows)
+        return _mix
     formula = _formula_of(figures)
-    if formula is None:
-        return {}
+    return (lambda rows: formula.metrics(_sums(rows))) if formula is not None else lambda _: {}
+
+
+def _sums(rows: Iterable[SiteRow]) -> Sums:
     sums: dict[str, Number] = defaultdict(int)
     for row in rows:
         for name, value in row.values.items():
             sums[name] += value
-    return formula.metrics(sums)
+    return sums
 
 
 def percentiles(buckets: Buckets) -> dict[str, tuple[Number, Number]]:

@@ -180,14 +180,14 @@ def _line_row(
     share = ratio(kind.weight(line, start)[0], whole)
     values = _values(kind, line, start)
     shown = tuple(share if value is None else value for value in values)
-    title = f"{_place(line)} {name}".rstrip()
+    title = f"{place_text(line['line'], line['function'])} {name}".rstrip()
     return Row(title, shown, estimated=estimated, line=line["line"], function=line["function"])
 
 
-def _place(line: Mapping[str, Any]) -> str:
+def place_text(line: int, function: str) -> str:
     """A line of the source, with the function if that is not the kernel."""
-    number = f"line {line['line']}" if line["line"] else "no line"
-    return f"{number} {line['function']}".rstrip()
+    number = f"line {line}" if line else "no line"
+    return f"{number} in {function}" if function else number
 
 
 def _wasted(m: Any, start: str) -> tuple[Number, ...]:

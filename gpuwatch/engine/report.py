@@ -174,11 +174,12 @@ def _occupancy_table(frame: Frame, sms: SmColumns) -> Table:
     for name in ("SM", "blocks", "warps", "occupancy", "busy cycles", "idle cycles"):
         table.add_column(name, justify="right")
     table.add_column("")
-    idle = [row for row in _sm_rows(sms) if not row["warps"]]
-    if idle:
-        table.caption = f"{len(idle)} SMs ran nothing"
+    rows = _sm_rows(sms)
+    used = [row for row in rows if row["warps"]]
+    if len(used) < len(rows):
+        table.caption = f"{len(rows) - len(used)} SMs ran nothing"
         table.caption_justify = "left"
-    for row in (row for row in _sm_rows(sms) if row["warps"]):
+    for row in used:
         cells = round(row["occupancy"] * _BAR_CELLS)
         table.add_row(
             str(row["sm"]),

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gpuwatch.analysis.metrics import lines_of
-from gpuwatch.analysis.summary import Section, sections_of
+from gpuwatch.analysis.summary import Section, place_text, sections_of
 from gpuwatch.engine.frame import Frame, MarkedLine
 
 _MOST_TEXT = 60
@@ -52,7 +52,7 @@ def render_marked(frame: Frame, console: Console) -> None:
     console.print()
     console.print("Machine code differs from PTX, so hardware counters may differ:", style="bold")
     for one in found:
-        console.print(f"  {_place(one.line, one.function)}: {one.reason}", markup=False)
+        console.print(f"  {place_text(one.line, one.function)}: {one.reason}", markup=False)
 
 
 def render_lines(frame: Frame, console: Console) -> None:
@@ -91,8 +91,8 @@ def _mix_table(lines: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> Tabl
     table.add_column("source", no_wrap=True)
     for one in lines:
         cells = (f"{one[key]:,.0f}" for _, key in _MIX)
-        place = one["line"], one["function"]
-        table.add_row(_place(*place), *cells, _text(texts, *place))
+        at = one["line"], one["function"]
+        table.add_row(place_text(*at), *cells, _text(texts, *at))
     return table
 
 
@@ -107,8 +107,3 @@ def _texts(source: str) -> list[str]:
     if path.suffix != ".cu" or not path.is_file():
         return []
     return path.read_text(errors="replace").splitlines()
-
-
-def _place(line: int, function: str) -> str:
-    place = f"line {line}" if line else "no line"
-    return f"{place} in {function}" if function else place

@@ -39,6 +39,16 @@ def test_traffic_has_totals_and_the_line_that_wastes_most_first() -> None:
     )
 
 
+def test_lines_of_called_functions_name_them() -> None:
+    figures = line_map("global_loads", {7: TRAFFIC[7], 0: TRAFFIC[9]})
+    sites = tuple(replace(one, function="helper") for one in figures.sites)
+    (section,) = sections_of([replace(figures, sites=sites)])
+    assert [row.name for row in section.parts] == [
+        "line 7 in helper loads",
+        "no line in helper loads",
+    ]
+
+
 def test_an_efficiency_above_all_is_explained() -> None:
     lines = {7: {"requests": 10, "bytes": 2_048, "sectors": 40}}
     (section,) = sections_of([line_map("global_loads", lines)])

@@ -177,6 +177,12 @@ def _differs(group: Group, one: Counted) -> bool:
     return any(one.difference(column) for column in group.columns)
 
 
+def _is_equal(group: Group, one: Counted) -> bool:
+    """Whether all was counted, and nothing differs."""
+    there = (one.counter(column.counter) is not None for column in group.columns)
+    return all(there) and not _differs(group, one)
+
+
 def _reason(group: Group, one: Counted) -> str:
     if not _differs(group, one):
         return ""
@@ -200,7 +206,7 @@ def _verdict(group: Group, counted: Sequence[Counted]) -> str:
     there = [one for one in counted if any(_is_there(one, column) for column in group.columns)]
     if group.sizes:
         return group.note
-    exact = [one for one in there if not _differs(group, one)]
+    exact = [one for one in there if _is_equal(group, one)]
     text = f"{len(exact)} of {len(there)} kernels equal in all columns."
     if group.exact:
         bare = [one.name for one in there if _reason(group, one) == "UNEXPLAINED"]
@@ -212,4 +218,4 @@ def _verdict(group: Group, counted: Sequence[Counted]) -> str:
 
 def _marked_yet_equal(group: Group, one: Counted) -> bool:
     maps = {column.map for column in group.columns}
-    return bool(_marks(one, maps)) and not _differs(group, one)
+    return bool(_marks(one, maps)) and _is_equal(group, one)

@@ -59,6 +59,11 @@ def test_operations_are_added_up_and_what_was_not_counted_is_told() -> None:
     lines = rows(counted("sums", counters=counters, metrics={"flop": 80, "warp_instructions": 7}))
     assert any(line.startswith("| sums | 7 (not counted) |") for line in lines)
     assert "| sums | 80 |  |" in lines
+
+
+def test_what_was_not_counted_is_not_equal() -> None:
+    *_, verdict = rows(counted("bare", metrics={"flop": 80}))
+    assert verdict.startswith("0 of 1 kernels equal in all columns.")
     assert "flop" not in COUNTERS and set(OPERATIONS) <= set(COUNTERS)
 
 

@@ -14,7 +14,7 @@ _TOKEN = re.compile(
     | (?P<quoted>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
     | (?P<directive>^[ \t]*\#(?:\\\n|[^\n])*)
     | (?P<mark>\b(?:__global__|__device__|__host__)\b)
-    | (?P<sign>[{}();])
+    | (?P<sign>[{}();=])
     """,
     re.X | re.S | re.M,
 )
@@ -22,10 +22,13 @@ _TOKEN = re.compile(
 
 def host_part(files: Iterable[Path]) -> str | None:
     """The texts of `files` without the bodies of functions that only a device runs, and without
-    comments; directives stay. None for a text that cannot be told apart."""
+    comments; directives stay. None for a text that cannot be read or told apart."""
     parts = []
     for file in sorted(files):
-        part = _without_bodies(file.read_text(errors="replace"))
+        try:
+            part = _without_bodies(file.read_text(errors="replace"))
+        except OSError:
+            return None
         if part is None:
             return None
         parts.append(f"{file}\n{part}")
@@ -40,12 +43,15 @@ class _Declarations:
         self.parens = 0
         self.depth = 0
         """Of braces inside such a body; 0 outside."""
+        self._last = ""
+        """The sign before: parameters end before a body, but not before a variable's values."""
 
     def mark(self, word: str) -> None:
         if self.depth == 0:
             self.marks.add(word)
 
     def sign(self, sign: str) -> None:
+        last, self._last = self._last, sign
         if self.depth:
             self.depth += {"{": 1, "}": -1}.get(sign, 0)
             if self.depth == 0:
@@ -54,9 +60,9 @@ class _Declarations:
         self.parens += {"(": 1, ")": -1}.get(sign, 0)
         if self.parens:
             return
-        if sign == "{" and self.marks and "__host__" not in self.marks:
+        if sign == "{" and last == ")" and self.marks and "__host__" not in self.marks:
             self.depth = 1
-        elif sign in "{};":
+        elif sign in "{};=":
             self.marks = set()
 
 

@@ -26,8 +26,15 @@ def local_files(sources: Iterable[Path]) -> set[Path]:
         except OSError:
             continue
         near = [file.parent / name for name in _INCLUDE.findall(text)]
-        waiting += [other for other in near if other.is_file()]
+        waiting += [other for other in near if _is_file(other)]
     return found
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, or in a folder that may not be read
+        return False
 
 
 class Saves:

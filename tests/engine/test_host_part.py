@@ -12,6 +12,8 @@ TEXT = """\
 // a comment with __global__ void fake() { in it
 #define TILE 16
 __device__ float helper(float x) { return x * 2; }
+__device__ float table[2] = {1, 2};
+__device__ constexpr int number{3};
 __host__ __device__ int both(int x) { return x + 1; }
 template <typename T>
 __global__ void __launch_bounds__(256) kernel(T *out, int n)
@@ -54,6 +56,8 @@ def test_bodies_of_device_code_and_comments_do_not_count(
         ("x + 1", "x + 2"),
         ("<<<4, 256>>>", "<<<8, 256>>>"),
         ("int n)", "long n)"),
+        ("{1, 2}", "{1, 3}"),
+        ("number{3}", "number{4}"),
         ("(256)", "(128)"),
         ("    __shared__", "#define INSIDE 1\n    __shared__"),
         ("float helper(float x) {", "__host__ float helper(float x) { ;"),
@@ -62,6 +66,10 @@ def test_bodies_of_device_code_and_comments_do_not_count(
 def test_everything_else_counts(tmp_path: Path, old: str, new: str) -> None:
     assert old in TEXT
     assert _part(tmp_path, TEXT.replace(old, new)) != _part(tmp_path, TEXT)
+
+
+def test_a_file_that_is_gone_is_not_understood(tmp_path: Path) -> None:
+    assert host_part([tmp_path / "gone.cu"]) is None
 
 
 def test_a_raw_string_is_not_understood(tmp_path: Path) -> None:

@@ -54,6 +54,13 @@ def test_included_files_are_found_however_deep(tmp_path: Path) -> None:
     assert names == {"a.cu", "b.cuh", "c.cuh"}
 
 
+def test_a_name_that_no_file_can_have_is_left_out(tmp_path: Path) -> None:
+    source = tmp_path / "a.cu"
+    source.write_text(f'#include "{"a" * 300}"\n')
+    assert local_files([source]) == {source}
+    assert not Saves([source]).changed()
+
+
 def test_saves_are_noticed_once_and_a_missing_file_is_waited_for(tmp_path: Path) -> None:
     file, header = tmp_path / "a.cu", tmp_path / "b.cuh"
     header.write_text("1")

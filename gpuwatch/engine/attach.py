@@ -139,11 +139,10 @@ def open_plain(watched: WatchedProgram, device: Device, mangled: str) -> PlainKe
 
 
 def run_plain(plain: PlainKernel, device: Device, interrupt: Interrupt = never) -> None:
-    """Runs it, unless it has run. Raises as `LoadedKernel.run` does."""
-    if plain.results is None:
-        plain.runner.warm_up(device.info.modelled, interrupt)
-        plain.brief = not device.info.modelled and plain.runner.times.median < _BRIEF_SECONDS
-        plain.results = _results(plain.runner.loaded)
+    """Runs it for the first time. Raises as `LoadedKernel.run` does."""
+    plain.runner.warm_up(device.info.modelled, interrupt)
+    plain.brief = not device.info.modelled and plain.runner.times.median < _BRIEF_SECONDS
+    plain.results = _results(plain.runner.loaded)
 
 
 def _results(loaded: LoadedKernel) -> Results:

@@ -60,12 +60,19 @@ def guarded(action: Callable[[], T], where: str = "worker") -> tuple[T | None, U
     except UserError as problem:
         return None, problem
     except Exception as problem:  # noqa: BLE001 - told to the user, with its trace as detail
-        return None, UserError(
-            f"internal error in the {where}: {type(problem).__name__}: {problem}",
-            detail=traceback.format_exc(),
-            hint="please report this",
-            status=1,
-        )
+        return None, internal_error(problem, where)
+
+
+def internal_error(
+    problem: Exception, where: str = "worker", hint: str = "please report this"
+) -> UserError:
+    """A fault that the user cannot mend, with its trace."""
+    return UserError(
+        f"internal error in the {where}: {type(problem).__name__}: {problem}",
+        detail="".join(traceback.format_exception(problem)),
+        hint=hint,
+        status=1,
+    )
 
 
 class Recompiler:
@@ -227,6 +234,9 @@ class Recompiler:
             except GaveWay:
                 build.close()
                 return None
+            except UserError:
+                build.close()
+                raise
         return build, kernel, probe
 
 

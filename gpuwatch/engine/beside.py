@@ -18,6 +18,7 @@ from gpuwatch.engine.marker import Marker
 from gpuwatch.engine.messages import Answer, Aside, Problems
 from gpuwatch.engine.options import Options
 from gpuwatch.engine.session import Session
+from gpuwatch.errors import UserError
 
 
 class Beside:
@@ -109,18 +110,26 @@ class Beside:
             done = self._preparer.outcomes.get_nowait()
         except queue.Empty:
             return
-        if done.problem is None:
-            self._load(done)
+        problem = done.problem or self._load(done)
+        if problem is None:
+            self._log_assembly(done.build, done.kernel, done.probe)
         else:
-            self._problems[done.probe] = done.problem.message
+            self._problems[done.probe] = problem.message
             self._send(Problems(tuple(self._problems.items())))
-            self.log("weaver", f"{done.probe} cannot attach: {done.problem.render()}")
+            self.log("weaver", f"{done.probe} cannot attach: {problem.render()}")
 
-    def _load(self, done: Prepared) -> None:
-        if not self._session.info.modelled and done.build.map_bytes() < self._map_limit // 4:
-            self._session.settle()
+    def _load(self, done: Prepared) -> UserError | None:
+        """Why it cannot be loaded, if it should be. Raises UserError for a fatal fault."""
+        if self._session.info.modelled or done.build.map_bytes() >= self._map_limit // 4:
+            return None
+        self._session.settle()
+        try:
             done.build.attach(done.kernel, done.probe, lambda _text: None)
-        self._log_assembly(done.build, done.kernel, done.probe)
+        except UserError as problem:
+            if problem.fatal:
+                raise
+            return problem
+        return None
 
     def _log_assembly(self, build: Build, kernel: str, probe: str) -> None:
         probed = build.probeds.get((kernel, probe))

@@ -213,7 +213,8 @@ class WorkerClient:
                 break
             self._accept(answer)
         process.join()
-        if not self._ending and self._status.state != "failed":
+        told = self._status.error is not None and self._status.error.fatal
+        if not self._ending and not told:
             self._status = self._death(process)
 
     def _accept(self, answer: Answer) -> None:

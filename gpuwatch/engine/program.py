@@ -70,7 +70,7 @@ class WatchedProgram:
         elif former is not None and self._launches_like(former):
             self.capture, self.assumed = former.capture, True
         else:
-            self.capture = self._captured(options.launch)
+            self.capture = self._captured(options.launch, progress)
 
     def _launches_like(self, former: WatchedProgram) -> bool:
         signatures = [
@@ -85,15 +85,15 @@ class WatchedProgram:
 
     def confirm(self) -> Capture | None:
         """Runs the program after all; gives what it launched if that is not what was assumed."""
-        found = self._captured(self.options.launch)
+        found = self._captured(self.options.launch, self._progress)
         self.assumed = False
         assert self.capture is not None
         return None if _alike(found, self.capture) else found
 
-    def _captured(self, launch: int | None) -> Capture:
+    def _captured(self, launch: int | None, progress: Progress) -> Capture:
         options = self.options
         source = Path(options.source)
-        self._progress(f"running {source.name} to capture its launches")
+        progress(f"running {source.name} to capture its launches")
         return capture(
             self.toolchain,
             source,
@@ -107,11 +107,11 @@ class WatchedProgram:
         )
 
     @contextmanager
-    def choosing(self, index: int) -> Iterator[str]:
+    def choosing(self, index: int, progress: Progress) -> Iterator[str]:
         """Takes launch `index` in place of its kernel's former one, which is back when the block
         raises; gives the kernel's mangled name. Raises UserError when the program made no such
         launch."""
-        former, self.capture = self.capture, self._captured(index)
+        former, self.capture = self.capture, self._captured(index, progress)
         try:
             yield next(one.kernel for one in self.capture.launches if one.index == index)
         except BaseException:

@@ -184,7 +184,7 @@ class Session:
         """Selects the kernel of the program's launch `index`, and that launch in place of its
         former one; runs the program again for its contents. Raises UserError when there is no
         such launch or it cannot run; the former then goes on."""
-        self._relaunch(self.program.choosing(index), probe)
+        self._relaunch(self.program.choosing(index, self._progress), probe)
 
     def _relaunch(self, taking: AbstractContextManager[str], probe: str | None) -> None:
         build, name = self.build, probe or self._selected[1] or self._options.probe

@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +15,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from gpuwatch.engine import callbacks
-from gpuwatch.engine.background import Rebuilt, guarded
+from gpuwatch.engine.background import Rebuilt, guarded, internal_error
 from gpuwatch.engine.beside import Beside
 from gpuwatch.engine.frame import Listing, LogEntry, Status
 from gpuwatch.engine.listing import listing_of
@@ -299,14 +298,8 @@ class _Worker:
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise
         except Exception as problem:  # noqa: BLE001 - told to the user, with its trace as detail
-            self._fail(
-                UserError(
-                    f"internal error in the worker: {type(problem).__name__}: {problem}",
-                    detail=traceback.format_exc(),
-                    hint="please report this; ctrl+r restarts the worker",
-                    status=1,
-                )
-            )
+            hint = "please report this; ctrl+r restarts the worker"
+            self._fail(internal_error(problem, hint=hint))
 
     def _fail(self, problem: UserError) -> None:
         self._running = False

@@ -198,6 +198,21 @@ def test_a_build_that_a_save_has_made_worthless_is_closed(run: _Run) -> None:
     assert [one.closed for one in built] == [True, False]
 
 
+def test_a_build_that_cannot_run_is_closed(run: _Run) -> None:
+    built: list[_Build] = []
+
+    def prepare(build: _Build, *_given: object, compared: bool) -> None:
+        assert not compared
+        built.append(build)
+        raise UserError("it faults")
+
+    with patch.object(_Build, "prepare", prepare):
+        run.save("faults")
+        told = run.compiler.outcomes.get(timeout=PATIENCE_SECONDS)
+    assert told.build is None and told.problem is not None
+    assert [one.closed for one in built] == [True]
+
+
 def test_a_file_that_is_still_being_written_is_not_compiled(run: _Run) -> None:
     stops = time.monotonic() + 0.3
     while time.monotonic() < stops:

@@ -137,6 +137,19 @@ def test_another_launch_of_the_program_that_cannot_attach_leaves_the_former(
     session.close()
 
 
+def test_another_launch_of_a_saved_source_tells_its_progress_as_any_does(tmp_path: Path) -> None:
+    told: list[str] = []
+    session = Session(_options(tmp_path / "add.cu", KERNEL + MAIN), told.append)
+    session.prepare()
+    beside: list[str] = []
+    session.adopt(session.compile(session.source, beside.append))
+    told.clear()
+    beside.clear()
+    session.choose_launch(1)
+    assert "running add.cu to capture its launches" in told and beside == []
+    session.close()
+
+
 def test_presets_that_could_not_attach_are_tried_with_another_launch(tmp_path: Path) -> None:
     large = MAIN.replace("add<<<1, 32>>>", "add<<<3000, 256>>>")
     options = replace(_options(tmp_path / "add.cu", KERNEL + large), probe="gmem_traffic")

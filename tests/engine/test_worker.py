@@ -80,6 +80,15 @@ def test_a_killed_worker_is_told_and_restarted(watch: WorkerClient) -> None:
     assert watch.status().state == "running"
 
 
+def test_a_worker_that_is_killed_after_a_switch_that_failed_is_told(watch: WorkerClient) -> None:
+    until(lambda: watch.latest() is not None)
+    watch.select(kernel="no_such_kernel")
+    until(lambda: watch.status().error is not None)
+    assert watch.process_id is not None
+    os.kill(watch.process_id, signal.SIGKILL)
+    until(lambda: "SIGKILL" in str(watch.status().error))
+
+
 def test_closing_ends_the_worker(watch: WorkerClient) -> None:
     until(lambda: watch.latest() is not None)
     process = watch.process_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.errors import UserError
@@ -76,9 +77,10 @@ def _load(name_or_path: str) -> Program:
     except (OSError, UnicodeDecodeError, ValueError) as error:
         hint = "a probe file is readable UTF-8 text"
         raise UserError(f"cannot read {path}: {error}", hint=hint) from error
-    program = FORMS[path.suffix](text, str(path))
+    shown = f"probes/{path.name}" if path in named.values() else str(path)
+    program = FORMS[path.suffix](text, shown)
     verify(program)
-    return program
+    return replace(program, source=str(path))
 
 
 def _advice(name: str, named: dict[str, Path]) -> str:

@@ -374,3 +374,9 @@ def test_a_probe_file_named_without_its_suffix_is_pointed_at(
     with pytest.raises(UserError) as caught:
         load("zzzz")
     assert caught.value.hint == "presets: " + ", ".join(name for _, name, _ in presets())
+
+
+def test_a_preset_is_named_without_the_folder_that_it_is_installed_in() -> None:
+    program = load("block_sched")
+    assert program.maps[0].at is not None and program.maps[0].at.file == "probes/block_sched.py"
+    assert Path(program.source).is_file()

@@ -104,8 +104,9 @@ class Beside:
         return replace(listing, unmarked=reason)
 
     def take_prepared(self) -> None:
-        """Marks presets that cannot attach. On a GPU loads the next one that can, as far as the
-        memory for maps goes."""
+        """Marks presets that cannot attach, but not those whose launch failed: beside others it may
+        just have been too slow. On a GPU loads the next one that can, as far as the memory for
+        maps goes."""
         try:
             done = self._preparer.outcomes.get_nowait()
         except queue.Empty:
@@ -113,6 +114,8 @@ class Beside:
         problem = done.problem or self._load(done)
         if problem is None:
             self._log_assembly(done.build, done.kernel, done.probe)
+        elif problem.status == 1:
+            self.log("weaver", f"{done.probe} is not prepared: {problem.render()}")
         else:
             self._problems[done.probe] = problem.message
             self._send(Problems(tuple(self._problems.items())))

@@ -41,8 +41,8 @@ class _Run:
         self.answers: list[Answer] = []
         self.beside = Beside(cast(Session, session), Options(str(source)), self.answers.append)
 
-    def prepared(self, *, fatal: bool) -> None:
-        done = Prepared(cast(Build, _Build(fatal)), "kernel", "dmat", None)
+    def prepared(self, problem: UserError | None = None, *, fatal: bool = False) -> None:
+        done = Prepared(cast(Build, _Build(fatal)), "kernel", "dmat", problem)
         self.beside._preparer.outcomes.put(done)
         self.beside.take_prepared()
 
@@ -55,7 +55,7 @@ def run(tmp_path: Path) -> Iterator[_Run]:
 
 
 def test_a_preset_that_cannot_be_loaded_is_marked_and_the_launches_go_on(run: _Run) -> None:
-    run.prepared(fatal=False)
+    run.prepared()
     assert Problems((("dmat", "out of memory"),)) in run.answers
     told = [one.text for one in run.answers if isinstance(one, LogEntry)]
     assert told == ["dmat cannot attach: error: out of memory"]
@@ -64,3 +64,10 @@ def test_a_preset_that_cannot_be_loaded_is_marked_and_the_launches_go_on(run: _R
 def test_a_device_that_can_do_no_more_ends_them(run: _Run) -> None:
     with pytest.raises(UserError, match="out of memory"):
         run.prepared(fatal=True)
+
+
+def test_a_launch_that_was_too_slow_beside_others_marks_nothing(run: _Run) -> None:
+    run.prepared(UserError("the kernel did not end within 10 s", status=1))
+    assert not any(isinstance(one, Problems) for one in run.answers)
+    told = [one.text for one in run.answers if isinstance(one, LogEntry)]
+    assert told == ["dmat is not prepared: error: the kernel did not end within 10 s"]

@@ -117,6 +117,8 @@ class ProbedKernel:
     """Of its first launch, until they are compared."""
     pipeline: Pipeline | None = None
     """Where the device launches back to back and sums up every launch by itself."""
+    paired: bool = False
+    """Whether its times, and those of the plain kernel beside them, are the pipeline's pairs."""
 
     def close(self) -> None:
         if self.pipeline is not None:

@@ -233,6 +233,10 @@ class Session:
         self, build: Build, probed: ProbedKernel, pipeline: Pipeline, until: float
     ) -> int:
         batch = pipeline.advance(until)
+        if batch.probed and not probed.paired:  # what was timed alone is not like these
+            probed.runner.times.clear()
+            self._plain.runner.times.clear()
+            probed.paired = True
         probed.runner.times.add(batch.probed)
         self._plain.runner.times.add(batch.plain)
         if batch.fresh:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -11,20 +13,62 @@ from gpuwatch.probe.catalogue import folder
 
 pytestmark = pytest.mark.gpu
 
+SPEND = """\
+__device__ unsigned spent[2048];
+
+__global__ void spend(unsigned *values)
+{
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (PLACE[i] == 0) {
+        PLACE[i] = 1;
+        PLACE[i + 1024] = 1;
+    }
+}
+
+int main()
+{
+    unsigned *values;
+    cudaMalloc(&values, 8192);
+    cudaMemset(values, 0, 8192);
+    spend<<<8, 128>>>(values);
+    cudaDeviceSynchronize();
+}
+"""
+"""Each warp stores twice, but only in a launch from the first contents."""
+STORES = """\
+import gpuwatch.language as gl
+
+from gpuwatch import Map, probe
+
+
+@Map(level="warp", type="array", size=8, cap=3)
+class stores:
+    at: gl.u64
+
+
+@probe(pos="st.global", level="warp", before=True)
+def at_store():
+    stores.save(gl.clock())
+"""
+
 
 def _session(kernel: str, *arguments: str, **changes: object) -> Session:
-    source = str(folder("kernels") / f"{kernel}.cu")
-    session = Session(Options(source, device="cuda", arguments=arguments, **changes))  # type: ignore[arg-type]
+    return _session_of(folder("kernels") / f"{kernel}.cu", arguments=arguments, **changes)
+
+
+def _session_of(source: Path, **changes: object) -> Session:
+    session = Session(Options(str(source), device="cuda", **changes))  # type: ignore[arg-type]
     session.prepare()
     return session
 
 
+@pytest.mark.parametrize("plain_every", [16, 1], ids=["alone", "in a pair"])
 @pytest.mark.parametrize("arguments", [(), ("100", "70", "33")], ids=["1024", "odd"])
 @pytest.mark.parametrize("probe", ["block_sched", "warp_duration"])
 def test_the_sums_of_one_launch_are_those_of_its_records(
-    probe: str, arguments: tuple[str, ...]
+    probe: str, arguments: tuple[str, ...], plain_every: int
 ) -> None:
-    session = _session("gemm_tiled", *arguments, probe=probe, max_rate=5.0)
+    session = _session("gemm_tiled", *arguments, probe=probe, max_rate=5.0, plain_every=plain_every)
     try:
         session.step()
         session.reset()
@@ -67,6 +111,28 @@ def test_every_launch_counts() -> None:
     # Up to the launch that was copied last; a step may end with a few behind it.
     assert 0 <= frame.launches - sums.launches + 12 < 120
     assert sums.records == sums.launches * frame.warps
+    assert (sums.missing, sums.dropped) == (0, 0)
+
+
+@pytest.mark.parametrize("place", ["values", "spent"], ids=["buffer", "variable"])
+def test_of_a_timed_pair_one_launch_counts_and_each_begins_with_the_first_contents(
+    tmp_path: Path, place: str
+) -> None:
+    source, probe = tmp_path / "spend.cu", tmp_path / "stores.py"
+    source.write_text(SPEND.replace("PLACE", place))
+    probe.write_text(STORES)
+    session = _session_of(source, probe=str(probe), plain_every=1)
+    try:
+        session.reset()
+        for _ in range(30):
+            session.step()
+            frame = session.frame()
+            assert (frame.records, frame.missing, frame.dropped) == (2 * frame.warps, 0, 0)
+    finally:
+        session.close()
+    sums = frame.reduced
+    assert frame.outputs_identical and sums is not None
+    assert sums.records == sums.launches * 2 * frame.warps
     assert (sums.missing, sums.dropped) == (0, 0)
 
 

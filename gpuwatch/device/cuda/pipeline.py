@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from gpuwatch.device.base import Batch, Reduced
 from gpuwatch.device.cuda.kernel import CudaKernel, Instance, fault, hung, wait_for
 from gpuwatch.device.cuda.memory import MapMemory
-from gpuwatch.device.cuda.module import DriverError
+from gpuwatch.device.cuda.module import DriverError, PreparedLaunch
 from gpuwatch.device.cuda.reduction import Reducer, ReductionGroup
 
 _AHEAD_SECONDS = 0.02
@@ -29,6 +30,10 @@ _KNOWN_PAIRS = 20
 """Timed pairs after which the ratio is known well."""
 _SELDOM = 16
 """Beyond that, pairs come so many times less often."""
+_UNTIMED_SECONDS = 0.0001
+"""Work in front of a timed launch: the host needs some 10 us to put one into the stream, and must
+have done so before its turn comes."""
+_MOST_UNTIMED = 16
 _NAP_SECONDS = 0.00005
 
 _Span = tuple[Any, Any]
@@ -66,8 +71,8 @@ class _Gathered:
 
 
 class CudaPipeline:
-    """See `Pipeline`. One launch in `plain_every` is timed, and then a plain one: each behind one
-    of its own kind that does not count, as if nothing else ran. They are less often once their
+    """See `Pipeline`. One launch in `plain_every` is timed, and then a plain one: each behind
+    some of its own kind that do not count, as if nothing else ran. They are less often once their
     ratio is known well.
 
     Kernels run in one stream; reductions, copies and the clearing of maps in another, so that
@@ -98,6 +103,7 @@ class CudaPipeline:
         maps = self._groups[0].instances[0].maps
         self._host: NDArray[np.uint8] = self._driver.pagelocked_empty(maps.cleared_bytes, np.uint8)
         self._ahead = 1 + max(1, min(64, int(_AHEAD_SECONDS / (seconds * size))))
+        self._untimed = _untimed_launches(seconds)
         self._pause = size / max_rate if max_rate else 0.0
         self._flights: deque[_Flight] = deque()
         self._events: list[Any] = []
@@ -195,36 +201,46 @@ class CudaPipeline:
         self._until_plain -= len(group.instances)
         self._next = time.monotonic() + self._pause
 
-    def _launch(self, one: Instance) -> None:
-        self._probed.memory.restore(self._kernels)
+    def _launch(self, one: Instance, span: _Span | None = None) -> None:
         one.restore(self._kernels, self._probed.changed)
-        one.prepared.start(self._kernels)
+        self._start(one.prepared, span)
+
+    def _launch_apart(self, kernel: CudaKernel, span: _Span | None = None) -> None:
+        """With the maps of the kernel itself, if any, which no reduction reads."""
+        kernel.restore_variables(self._kernels)
+        self._start(kernel.prepared, span)
+
+    def _start(self, prepared: PreparedLaunch, span: _Span | None) -> None:
+        """A launch from the first contents of the buffers, between the events of `span` alone."""
+        self._probed.memory.restore(self._kernels)
+        if span is not None:
+            span[0].record(self._kernels)
+        prepared.start(self._kernels)
+        if span is not None:
+            span[1].record(self._kernels)
 
     def _launch_pair(self, one: Instance, flight: _Flight) -> None:
-        """A probed and a plain launch, timed when the former group's reduction has run."""
+        """A probed and a plain launch, timed when the former group's reduction has run. Of all
+        that run here the timed probed one alone leaves its records in the maps of `one`."""
         for group in self._groups:
             self._kernels.wait_for_event(group.free)
-        self._launch(one)
+        flight.probed, flight.plain = self._span(), self._span()
+        for _ in range(self._untimed - 1):
+            self._launch(one)
         one.maps.clear(self._kernels)
-        one.restore(self._kernels, self._probed.changed)
-        flight.probed = self._timed(one.prepared)
-        self._plain.restore_variables(self._kernels)
-        self._probed.memory.restore(self._kernels)
-        self._plain.prepared.start(self._kernels)
-        self._plain.restore_variables(self._kernels)
-        flight.plain = self._timed(self._plain.prepared)
+        # So that the timed launch, like the plain one, does not stand behind the clearing.
+        self._launch_apart(self._probed)
+        self._launch(one, flight.probed)
+        for _ in range(self._untimed):
+            self._launch_apart(self._plain)
+        self._launch_apart(self._plain, flight.plain)
         self._pairs += 1
         self._until_plain = self._plain_every
         if self._pairs > _KNOWN_PAIRS:
             self._until_plain *= _SELDOM
 
-    def _timed(self, prepared: Any) -> _Span:
-        begin, end = self._driver.Event(), self._driver.Event()
-        self._probed.memory.restore(self._kernels)
-        begin.record(self._kernels)
-        prepared.start(self._kernels)
-        end.record(self._kernels)
-        return begin, end
+    def _span(self) -> _Span:
+        return self._driver.Event(), self._driver.Event()
 
     def _reduce(self, group: _Group, copied: bool) -> None:
         self._after.wait_for_event(group.ready)
@@ -262,3 +278,8 @@ def _group_size(seconds: float, sets: int, max_rate: float) -> int:
     by_time = _GROUP_SECONDS / max(seconds, 1e-6)
     by_rate = max_rate * _AHEAD_SECONDS if max_rate else _MOST_LAUNCHES
     return max(1, min(_MOST_LAUNCHES, sets // 2, int(min(by_time, by_rate))))
+
+
+def _untimed_launches(seconds: float) -> int:
+    """In front of a timed one, where a launch takes so long."""
+    return max(1, min(_MOST_UNTIMED, math.ceil(_UNTIMED_SECONDS / max(seconds, 1e-6))))

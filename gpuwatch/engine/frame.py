@@ -19,6 +19,17 @@ from gpuwatch.launch import LaunchForm as LaunchForm
 from gpuwatch.launch.model import Dim3 as Dim3
 
 
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A kernel of a running program since the probe was attached: launches that were seen, those
+    with the probe, and those without it."""
+
+    process: int
+    seen: int
+    probed: int
+    skipped: int
+
+
 @dataclass(slots=True)
 class Frame:
     """`serial` grows by one a frame. `warps_table` and `sms` are None when the probe records
@@ -79,6 +90,8 @@ class Frame:
     """Of a recorded launch its place, from 1, and how many there are."""
     marked: tuple[MarkedLine, ...] = ()
     """Lines whose accesses ptxas has changed, in a report."""
+    attached: Attached | None = None
+    """Of a kernel that a running program launches; its outputs are compared with nothing."""
 
     @property
     def launch(self) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar, NoReturn
 
@@ -20,6 +21,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from gpuwatch.engine.frame import Watch
 from gpuwatch.errors import UserError
 from gpuwatch.tui.few_colours import SixteenColours
+from gpuwatch.tui.frame_screen import FittedScreen
 from gpuwatch.tui.glyphs import ASCII, UNICODE
 from gpuwatch.tui.help import Help
 from gpuwatch.tui.keymap import Keymap, Where, bindings
@@ -34,6 +36,7 @@ LOCAL_HZ = 30.0
 REMOTE_HZ = 10.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CHECK_SECONDS = 1.0
+_LONGEST_NAME = 60
 _GC_THRESHOLDS = (100_000, 50, 100)
 _SIXTEEN = SixteenColours()
 
@@ -47,7 +50,7 @@ class GpuwatchApp(App[None]):
     BINDINGS = bindings("everywhere")
     CSS = """
     Screen { background: $background; overflow: hidden; }
-    App.ascii Toast, App.ascii LiveScreen #banner { border: none; }
+    App.ascii Toast, App.ascii #banner { border: none; }
     App.ascii CommandPalette * { border: none; }
     App.ascii SearchIcon { display: none; }
     """
@@ -62,13 +65,15 @@ class GpuwatchApp(App[None]):
         picker: bool = True,
         owns_process: bool = False,
         screen: type[LiveScreen] = LiveScreen,
+        first: Callable[[], FittedScreen[None]] | None = None,
         shots: Path = SHOTS,
         kiosk: float | None = None,
         remembered: Remembered | None = None,
         keymap: Keymap | None = None,
     ) -> None:
-        """`kiosk` goes on by itself after so many seconds; `shots` takes screenshots;
-        `remembered` is how the live screen starts; `keymap` has the user's own keys."""
+        """`first` makes the first screen where that is neither the picker nor `screen`; `kiosk`
+        goes on by itself after so many seconds; `shots` takes screenshots; `remembered` is how
+        the live screen starts; `keymap` has the user's own keys."""
         super().__init__()
         self._shots = shots
         self.kiosk = kiosk
@@ -77,11 +82,11 @@ class GpuwatchApp(App[None]):
         self.keymap = Keymap(changed, several=len(watch.sources()) > 1)
         self.keymap.rebind(self)
         self._live_screen = screen
+        self._first = first or (StartScreen if picker else lambda: screen(None, None))
         self.feed = watch
         self.glyphs = ASCII if ascii_only else UNICODE
         self.set_class(ascii_only, "ascii")
         self.rate_hz = rate_hz
-        self._picker = picker
         self._owns_process = owns_process
         self.register_theme(THEME)
         if "TEXTUAL_THEME" not in os.environ:
@@ -93,7 +98,7 @@ class GpuwatchApp(App[None]):
         return [*given, _SIXTEEN] if few else given
 
     def on_mount(self) -> None:
-        self.push_screen(StartScreen() if self._picker else self._live_screen(None, None))
+        self.push_screen(self._first())
         if self._owns_process:
             loop = asyncio.get_running_loop()
             for number in _SIGNALS:
@@ -122,11 +127,11 @@ class GpuwatchApp(App[None]):
     @property
     def where(self) -> Where:
         """Which keys count, below whatever dialog is open."""
-        starting = any(isinstance(screen, StartScreen) for screen in self.screen_stack)
-        return "start" if starting else self._live_screen.where
+        below = (one for one in reversed(self.screen_stack) if isinstance(one, FittedScreen))
+        return next((screen.where for screen in below), "everywhere")
 
     def action_help(self) -> None:
-        self.push_screen(Help(self.keymap.help_keys(self.where)))
+        self.push_screen(Help(self.keymap.help_keys(self.where), self.where))
 
     def action_command_palette(self) -> None:
         self.push_screen(CommandPalette(placeholder="search for an action"))
@@ -134,7 +139,7 @@ class GpuwatchApp(App[None]):
     def action_shot(self) -> None:
         """Saves the screen as an SVG picture, named by source, probe and time; a browser gets
         it to download."""
-        source = Path(self.feed.source()).stem
+        source = re.sub(r"[^\w.-]+", "-", Path(self.feed.source()).stem)[:_LONGEST_NAME]
         frame = self.feed.latest()
         probe = Path(frame.probe).stem if frame is not None else "start"
         stamp = time.strftime("%Y%m%d-%H%M%S")
@@ -207,6 +212,7 @@ def run_app(
     rate_hz: float | None = None,
     picker: bool = True,
     screen: type[LiveScreen] = LiveScreen,
+    first: Callable[[], FittedScreen[None]] | None = None,
     shots: Path = SHOTS,
     kiosk: float | None = None,
     keymap: Keymap | None = None,
@@ -232,6 +238,7 @@ def run_app(
             picker=picker,
             owns_process=True,
             screen=screen,
+            first=first,
             shots=shots,
             kiosk=kiosk,
             remembered=recall(),

@@ -11,9 +11,11 @@ from textual.widget import Widget
 from gpuwatch.engine.frame import Frame, Status
 from gpuwatch.tui.comparison import speed_text, speedup
 from gpuwatch.tui.glyphs import Glyphs, seconds, shape, whole
+from gpuwatch.tui.kernel_names import fitted_name, shorten_signature
 from gpuwatch.tui.keymap import Where
 from gpuwatch.tui.paint import Span, as_many, roomiest, spread_out, width_of
 from gpuwatch.tui.pane import Drawing, View
+from gpuwatch.tui.probe_line import probe_line
 from gpuwatch.tui.theme import (
     ALARM,
     CHOSEN,
@@ -29,8 +31,9 @@ from gpuwatch.tui.theme import (
 )
 
 GAP: Span = ("   ", QUIET)
-_LEAST_REASON = 24
-"""Cells below which a reason says nothing."""
+_BESIDE_NAME = 24
+"""Cells of the headline that a long name of a kernel leaves to the rate."""
+_LEAST_NAME = 16
 _BUSY = Style(color=ORANGE)
 
 
@@ -39,16 +42,6 @@ def device_spans(frame: Frame) -> list[Span]:
     info = frame.device
     profile = f" {info.kind}:{info.profile}" if info.profile else f" {info.kind}"
     return [(info.name, TEXT), (profile, QUIET)]
-
-
-def shorten_signature(name: str) -> str:
-    """A demangled name without its parameter list."""
-    depth = 0
-    for index, char in enumerate(name):
-        depth += (char == "<") - (char == ">")
-        if char == "(" and depth == 0 and index > 0 and not name.startswith("(", index - 1):
-            return name[:index]
-    return name
 
 
 class Header(Drawing, Widget):
@@ -71,21 +64,30 @@ class Header(Drawing, Widget):
         return self.draw(self, line(self.view), ages=y == 2)
 
     def _headline(self, view: View) -> list[Span]:
-        width = self.size.width
-        kernel = shorten_signature(view.kernel)
+        width, frame = self.size.width, view.frame
         left: list[Span] = [(" gpuwatch ", CHOSEN), (" ", TEXT), (view.source, QUIET)]
-        if kernel:
-            left += [(" > ", QUIET), (kernel, STRONG)]
-        frame = view.frame
+        launch: list[Span] = []
+        if frame is not None:
+            launch.append((f" <<<{shape(frame.grid)}, {shape(frame.block)}>>>", TEXT))
+        if view.kernel:
+            left.append((" > ", QUIET))
+            room = width - width_of([*left, *launch]) - (_BESIDE_NAME if launch else 1)
+            left.append((self._kernel_text(view.kernel, room), STRONG))
+        left += launch
         if frame is None:
             return left
-        left.append((f" <<<{shape(frame.grid)}, {shape(frame.block)}>>>", TEXT))
         room = width - width_of(left) - 2
         tag: list[Span] = [(" MODELLED ", TAG)] if frame.device.modelled else []
         paused: list[Span] = [(" PAUSED ", TAG)] if view.paused else []
-        groups = [tag, paused, self._rate(view, frame), device_spans(frame)]
+        ended: list[Span] = [(f" {view.ended} ", TAG)] if view.ended else []
+        groups = [tag, paused, ended, self._rate(view, frame), device_spans(frame)]
         right = as_many([group for group in groups if group], room, GAP)
         return spread_out(left, [*right, (" ", TEXT)], width, (" ", TEXT))
+
+    def _kernel_text(self, kernel: str, room: int) -> str:
+        name = shorten_signature(kernel)
+        room = max(_LEAST_NAME, room)
+        return name if len(name) <= room else fitted_name(kernel, room, self.glyphs.ellipsis)
 
     def _rate(self, view: View, frame: Frame) -> list[Span]:
         if frame.recorded is not None:
@@ -103,38 +105,14 @@ class Header(Drawing, Widget):
         ]
 
     def _probes(self, view: View) -> list[Span]:
-        groups: list[list[Span]] = []
-        for probe in view.probes:
-            digit = str(probe.key) if probe.key else "file"
-            if probe.name == view.probe:
-                groups.append([(f" {digit} {probe.name} ", CHOSEN)])
-            elif probe.problem:
-                groups.append([(digit + self.glyphs.cross, QUIET), (f" {probe.name}", QUIET)])
-            else:
-                groups.append([(digit, KEY), (f" {probe.name}", TEXT)])
-        room = self.size.width - 2
-        gap: Span = ("  ", QUIET)
-        if width_of(span for group in groups for span in group) + 2 * len(groups) > room:
-            groups = [group if group[0][1] is CHOSEN else group[:1] for group in groups]
-        line = [(" ", TEXT), *as_many(groups, room, gap)]
-        return [*line, *self._reasons(view, room - width_of(line))]
-
-    def _reasons(self, view: View, room: int) -> list[Span]:
-        """Why the preset pressed last, or else the first, cannot attach, as far as there is
-        room."""
-        reasons = {one.name: f"{one.name}: {one.problem}" for one in view.probes if one.problem}
-        if not reasons or room < _LEAST_REASON:
-            return []
-        reason = reasons.get(view.refused, next(iter(reasons.values())))
-        text = f"   {self.glyphs.cross} {reason}"
-        return [(text if len(text) <= room else text[: room - 1] + self.glyphs.ellipsis, QUIET)]
+        return probe_line(view.probes, view.probe, view.refused, self.glyphs, self.size.width)
 
     def _figures(self, view: View) -> list[Span]:
         frame = view.frame
         if frame is None:
             return []
-        checks = [self._outputs(frame), *self._losses(frame)]
-        losses = [group for group in checks if group[-1][1] is not TEXT]
+        checks = [self._checked(frame), *self._losses(frame)]
+        losses = [checks[0], *(group for group in checks[1:] if group[-1][1] is not TEXT)]
         speed = self._speed(view, frame)
         brief = [group[:1] for group in speed]
         versions = [
@@ -173,7 +151,12 @@ class Header(Drawing, Widget):
             [(f" {said} ", FASTER if ratio >= 1 else SLOWER), (f" than {name}{modelled}", QUIET)]
         ]
 
-    def _outputs(self, frame: Frame) -> list[Span]:
+    def _checked(self, frame: Frame) -> list[Span]:
+        """Whether the outputs are the same; of a running program, whose outputs are compared
+        with nothing, how many of its launches had the probe."""
+        if frame.attached is not None:
+            launches = f" of {whole(frame.attached.seen)} launches"
+            return [("probed ", QUIET), (whole(frame.attached.probed), STRONG), (launches, TEXT)]
         answer = {True: ("yes", STRONG), False: (" NO ", ALARM), None: ("not yet", QUIET)}
         return [("outputs identical ", QUIET), answer[frame.outputs_identical]]
 
@@ -229,10 +212,20 @@ class StatusLine(Drawing, Widget):
         self.notes: tuple[str, ...] = ()
         self.waiting_for = ""
         self.tick = 0
+        self.at_rest = "running"
 
-    def show(self, status: Status, notes: tuple[str, ...], waiting_for: str, tick: int) -> None:
+    def show(
+        self,
+        status: Status,
+        notes: tuple[str, ...],
+        waiting_for: str,
+        tick: int,
+        at_rest: str = "running",
+    ) -> None:
+        """`at_rest` is said where there is nothing else to say."""
         self.status, self.notes = status, notes
         self.waiting_for, self.tick = waiting_for, tick
+        self.at_rest = at_rest
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -260,7 +253,7 @@ class StatusLine(Drawing, Widget):
             return [(self._turn() + " ", _BUSY), (self.status.aside, TEXT)]
         if self.status.error is not None:
             return [(" not compiled ", ALARM), (" the former build runs on", TEXT)]
-        return [("running", QUIET)]
+        return [(self.at_rest, QUIET)]
 
     def _turn(self) -> str:
         return self.glyphs.spinner[self.tick // 3 % len(self.glyphs.spinner)]

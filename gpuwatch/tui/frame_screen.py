@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 from textual import events
 from textual.app import ComposeResult
@@ -12,6 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from gpuwatch.tui.glyphs import Glyphs
+from gpuwatch.tui.keymap import Where
 from gpuwatch.tui.paint import Span
 from gpuwatch.tui.pane import Drawing
 from gpuwatch.tui.theme import KEY, STRONG, TEXT
@@ -47,8 +48,9 @@ class TooSmall(Drawing, Widget):
 
 
 class FittedScreen(Screen[Result]):
-    """Subclasses yield their widgets from `parts`."""
+    """Subclasses yield their widgets from `parts`, and say which keys count."""
 
+    where: ClassVar[Where] = "everywhere"
     DEFAULT_CSS = """
     FittedScreen.too-small > * { display: none; }
     FittedScreen.too-small > TooSmall { display: block; }

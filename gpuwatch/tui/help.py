@@ -14,15 +14,29 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from gpuwatch.tui.keymap import Key, key_text
+from gpuwatch.tui.keymap import Key, Where, key_text
 from gpuwatch.tui.theme import FOUND, KEY, QUIET, TEXT
 
-_READING = (
+_PANES = (
     ("SM occupancy", "sum of a SM's warp cycles over its busy span times its most resident warps"),
     ("Elapsed", "cycles of the warp's own SM; blue is fast, orange is slow"),
     ("Timeline", "when the warp ran between its SM's first start and last end"),
+)
+_READING = (
+    *_PANES,
     ("MODELLED", "the device is simulated: values are exact, times are modelled"),
     ("Identical", "the probed launch left the same output bytes as the plain one"),
+)
+_READING_ATTACHED = (
+    *_PANES,
+    ("Probed", "launches with the probe, of all since it was attached; outputs are not compared"),
+)
+_READING_PROGRAM = (
+    ("Total, mean", "seconds of the GPU, of all launches since the program began"),
+    ("Share", "total of the kernel in that of all kernels"),
+    ("theor. occ.", "theoretical occupancy: warps that such blocks can fill of an SM's most"),
+    ("Shared", "bytes of a block: static + dynamic"),
+    ("+3", "the kernel was launched in 3 other shapes; the most frequent one is shown"),
 )
 _KEY_WIDTH = 15
 _SEARCH = "type to search: a key, or words"
@@ -79,10 +93,11 @@ class Help(ModalScreen[None]):
     Help Static { height: auto; }
     """
 
-    def __init__(self, keys: Sequence[Key]) -> None:
+    def __init__(self, keys: Sequence[Key], where: Where) -> None:
         super().__init__()
         self._keys = [Entry.of(key) for key in keys]
-        self._reading = [Entry(name, text) for name, text in _READING]
+        lines = {"program": _READING_PROGRAM, "attached": _READING_ATTACHED}.get(where, _READING)
+        self._reading = [Entry(name, text) for name, text in lines]
 
     def compose(self) -> ComposeResult:
         with Vertical():

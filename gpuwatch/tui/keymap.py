@@ -11,8 +11,10 @@ from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
 from textual.keys import Keys, format_key
 
-Where = Literal["everywhere", "live", "replay", "start"]
-"""A replay has the live actions too, but those whose usual keys it needs for its own."""
+Where = Literal["everywhere", "live", "replay", "start", "program", "attached"]
+"""`program` is the list of the kernels that a running program launches, `attached` the live screen
+of one of them. That and a replay have the live actions too, but those whose usual keys they need
+for their own, and those of `_WITHOUT`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,24 @@ _REPLAY = (
     Key("slower", "left_square_bracket", "faster(-1)", "slower", "play more slowly"),
     Key("faster", "right_square_bracket", "faster(1)", "faster", "play faster"),
 )
+_DETACH = Key("detach", "d", "detach", "detach", "take the probe off; the program runs on without")
+_PROGRAM = (
+    Key("watch", "enter", "watch", "attach", "attach the probe to the kernel and watch it"),
+    Key("", "1", "probe(1)", "probe", "choose the probe to attach", shown="1-9"),
+    *(Key("", str(n), f"probe({n})", "", "") for n in range(2, 10)),
+    _DETACH,
+    Key("filter", "slash", "filter", "filter", "show only kernels with these words in their names"),
+    Key("sort", "s", "sort_next", "sort", "sort the kernels by the next column"),
+    Key("reverse", "S", "sort_reverse", "reverse", "reverse the order"),
+    Key("", "up,down", "", "", "choose a kernel; the cursor follows that kernel"),
+    Key("", "pageup,pagedown,home,end", "", "", "move through the kernels", shown="page/home/end"),
+    Key("unselect", "escape", "unselect", "", "let the cursor go back up; then drop the filter"),
+)
+_ATTACHED = (
+    Key("kernel", "k", "to_list", "kernels", "back to the list; the probe stays attached"),
+    _DETACH,
+    Key("restart", "ctrl+r", "restart", "", "attach the probe once more"),
+)
 _EVERYWHERE = (
     Key("picture", "c", "shot", "", "save the screen as an SVG picture"),
     Key("palette", "ctrl+p", "command_palette", "", "find any action by its name"),
@@ -117,8 +137,15 @@ KEYS: Mapping[Where, tuple[Key, ...]] = {
     "start": _START,
     "live": _LIVE,
     "replay": _REPLAY,
+    "program": _PROGRAM,
+    "attached": _ATTACHED,
     "everywhere": _EVERYWHERE,
 }
+_WITHOUT: Mapping[Where, frozenset[str]] = {
+    "replay": frozenset(),
+    "attached": frozenset({"launch", "next-source"}),
+}
+"""Where the live actions count too, and which of them have no meaning there."""
 
 
 def bindings(where: Where) -> list[BindingType]:
@@ -180,8 +207,7 @@ class Keymap:
 
     def clashes(self) -> Iterator[Clash]:
         """Keys that would do two things at once."""
-        parts: tuple[Where, ...] = ("start", "live", "replay")
-        for where in parts:
+        for where in KEYS:
             for one, other in combinations(self.of(where), 2):
                 if one.action != other.action:
                     moved, still = (one, other) if one.id in self.changed else (other, one)
@@ -214,9 +240,20 @@ class Keymap:
         """All that count in one part of the program."""
         sources = ("", "several" if self.several else "one")
         keys = list(self.table[where])
-        if where == "replay":
-            taken = {key.keys for key in KEYS[where]}
+        if where in _WITHOUT:
             live = zip(KEYS["live"], self.table["live"], strict=True)
-            keys += [key for usual, key in live if usual.keys not in taken]
-        keys += self.table["everywhere"]
+            keys += [key for usual, key in live if not _dropped(usual, where)]
+        if where != "everywhere":
+            keys += self.table["everywhere"]
         return [key for key in keys if key.sources in sources]
+
+
+def without(where: Where) -> frozenset[str]:
+    """Actions of the live screen that have no key where only some of them count."""
+    own = {key.action for key in KEYS[where]}
+    return frozenset(key.action for key in KEYS["live"] if _dropped(key, where)) - own
+
+
+def _dropped(key: Key, where: Where) -> bool:
+    taken = {own.keys for own in KEYS[where]}
+    return key.keys in taken or key.id in _WITHOUT[where]

@@ -10,8 +10,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from gpuwatch.engine.frame import ProbeChoice, Watch
-from gpuwatch.tui.bars import shorten_signature
 from gpuwatch.tui.glyphs import Glyphs, bar
+from gpuwatch.tui.kernel_names import shorten_signature
 from gpuwatch.tui.paint import Span
 from gpuwatch.tui.pane import Drawing, View
 from gpuwatch.tui.theme import CAPTION, CAPTION_QUIET

@@ -7,8 +7,8 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from gpuwatch.engine.frame import KernelChoice, LaunchChoice, ProbeChoice
-from gpuwatch.tui.bars import shorten_signature
 from gpuwatch.tui.glyphs import shape
+from gpuwatch.tui.kernel_names import shorten_signature
 from gpuwatch.tui.theme import KEY, QUIET, STRONG, TEXT
 
 _LAUNCH = "@"

@@ -139,7 +139,7 @@ class LiveScreen(ChoosingScreen):
     def pull(self) -> None:
         """Takes the newest frame and status, and redraws what they change."""
         watch = self.gpuwatch.feed
-        newest, status = watch.latest(), watch.status()
+        newest, status = watch.latest(), self._status()
         self._observe(newest)
         if newest is not None and (not self._paused or self._frame is None):
             self._take(newest, self._newest_table)
@@ -156,10 +156,17 @@ class LiveScreen(ChoosingScreen):
             self._shown = state
             self._show(self._view(status, bool(waiting), now))
         notes = self._frame.notes if self._frame is not None else ()
-        self.query_one(StatusLine).show(status, notes, waiting, self._tick)
+        self.query_one(StatusLine).show(status, notes, waiting, self._tick, self._at_rest())
         self.query_one(Footer).show(self._paused)
         for caption in self.query(Caption):
             caption.advance(self._stop, arrived=self._frame is not None and not waiting)
+
+    def _status(self) -> Status:
+        return self.gpuwatch.feed.status()
+
+    def _at_rest(self) -> str:
+        """What the last line but one says where there is nothing else to say."""
+        return "running"
 
     def _observe(self, newest: Frame | None) -> None:
         """Counts every launch that comes, once, whether or not it is shown."""
@@ -235,13 +242,16 @@ class LiveScreen(ChoosingScreen):
         self._error = bad
         self.set_class(bad is not None, "failed")
         if bad is not None:
-            keys = self.gpuwatch.keymap
-            closing = f"{keys.text('restart')} restarts the worker, {keys.text('quit')} quits"
-            if self._tries_again(bad):
-                closing = f"saving the file tries again, {closing}"
-            if status.state == "running":
-                closing = "the former build runs on; saving the file compiles it again"
-            self.query_one("#banner-text", Static).update(error_text(bad, closing))
+            text = error_text(bad, self._way_out(bad, status))
+            self.query_one("#banner-text", Static).update(text)
+
+    def _way_out(self, bad: UserError, status: Status) -> str:
+        """What the user can do about what is wrong."""
+        if status.state == "running":
+            return "the former build runs on; saving the file compiles it again"
+        keys = self.gpuwatch.keymap
+        closing = f"{keys.text('restart')} restarts the worker, {keys.text('quit')} quits"
+        return f"saving the file tries again, {closing}" if self._tries_again(bad) else closing
 
     def _tries_again(self, bad: UserError) -> bool:
         """Whether the worker is there to see the next save."""

@@ -52,6 +52,8 @@ class View:
     log: Sequence[LogEntry] = ()
     refused: str = ""
     """The probe asked for last, if it cannot attach."""
+    ended: str = ""
+    """Why no launches come any more, as a tag: DETACHED, ENDED."""
 
     def selected_value(self, column: str) -> float | None:
         """The selected row's value, None without a selection or such a column."""

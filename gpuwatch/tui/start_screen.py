@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from rich.text import Text
 from textual.containers import Vertical, VerticalScroll
@@ -14,7 +15,7 @@ from gpuwatch.engine.frame import KernelChoice, LaunchForm
 from gpuwatch.errors import UserError
 from gpuwatch.tui.bars import Footer, StatusLine
 from gpuwatch.tui.frame_screen import FittedScreen
-from gpuwatch.tui.keymap import bindings
+from gpuwatch.tui.keymap import Where, bindings
 from gpuwatch.tui.launch_form import ask_launch
 from gpuwatch.tui.lists import ChoiceList, kernel_options, probe_options, split_choice
 from gpuwatch.tui.theme import CHOSEN, QUIET, STRONG, TAG, TEXT, WRONG
@@ -35,6 +36,7 @@ class StartScreen(FittedScreen[None]):
     """Lists kernels and probes; Enter in either starts."""
 
     BINDINGS = bindings("start")
+    where: ClassVar[Where] = "start"
     DEFAULT_CSS = """
     StartScreen #top { height: 2; padding: 0 1; }
     StartScreen #choices { height: 1fr; }
@@ -61,7 +63,7 @@ class StartScreen(FittedScreen[None]):
         with VerticalScroll(id="error"):
             yield Static(id="error-text")
         yield StatusLine(self.glyphs)
-        yield Footer(self.glyphs, "start")
+        yield Footer(self.glyphs, self.where)
 
     def on_mount(self) -> None:
         watch = self.gpuwatch.feed

@@ -20,7 +20,7 @@ def names(query: str) -> list[str]:
     return [entry.name for entry in found(ENTRIES, query)]
 
 
-@pytest.mark.parametrize("where", ["start", "live", "replay"])
+@pytest.mark.parametrize("where", ["start", "live", "replay", "program", "attached"])
 def test_every_key_is_told(where: Where) -> None:
     keymaps = [Keymap(several=several) for several in (False, True)]
     told = {(key.text, key.help) for keymap in keymaps for key in keymap.help_keys(where)}

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pytest
 from fake_watch import FakeWatch
+from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.bars import Footer, Header
 from gpuwatch.tui.filter_bar import FilterBar
 from gpuwatch.tui.kernel_picker import KernelPicker
-from gpuwatch.tui.keymap import Keymap, normal_name
+from gpuwatch.tui.keymap import Keymap, Where, normal_name
 from gpuwatch.tui.live_screen import LiveScreen
+from gpuwatch.tui.program_live_screen import ProgramLiveScreen
+from gpuwatch.tui.program_screen import ProgramScreen
 from gpuwatch.tui.replay_screen import ReplayScreen
+from gpuwatch.tui.start_screen import StartScreen
 
 
 def app_with(**changed: str) -> GpuwatchApp:
@@ -34,12 +38,38 @@ def test_the_keys_as_they_come_do_not_clash() -> None:
         ({"play": "p"}, "p"),
         ({"kernel": "space", "pause": "f9"}, "space"),
         ({"start": "tab"}, "tab"),
+        ({"detach": "t"}, "t"),
+        ({"watch": "slash"}, "slash"),
         ({"pause": "ctrl+q"}, "ctrl+q"),
         ({"quit": "ctrl+c"}, None),
     ],
 )
 def test_a_key_of_two_actions_is_a_clash(changed: dict[str, str], key: str | None) -> None:
     assert {clash.key for clash in Keymap(changed).clashes()} == ({key} if key else set())
+
+
+@pytest.mark.parametrize(
+    ("where", "screen"),
+    [
+        ("start", StartScreen),
+        ("live", LiveScreen),
+        ("replay", ReplayScreen),
+        ("program", ProgramScreen),
+        ("attached", ProgramLiveScreen),
+    ],
+)
+def test_every_key_of_the_tables_is_bound_to_what_the_screen_does(
+    where: Where, screen: type[Screen[None]]
+) -> None:
+    bound = screen._merged_bindings
+    assert bound is not None
+    for key in Keymap(several=True).of(where):
+        does = {getattr(GpuwatchApp, f"action_{key.action.partition('(')[0]}", None)}
+        does.add(getattr(screen, f"action_{key.action.partition('(')[0]}", None))
+        assert not key.action or "." in key.action or does != {None}, key.action
+        if key.action and key not in Keymap().table["everywhere"]:
+            for name in key.names:
+                assert key.action in {one.action for one in bound.key_to_bindings[name]}
 
 
 def test_two_keys_may_be_swapped() -> None:

@@ -128,7 +128,7 @@ async def test_the_palette_finds_every_row_of_the_key_table() -> None:
             assert str((await _best(app, name)).match_display).startswith(f"{name}: ")
 
 
-@pytest.mark.parametrize("where", ["live", "replay", "start"])
+@pytest.mark.parametrize("where", ["live", "replay", "start", "program", "attached"])
 def test_no_command_is_told_twice(where: Where) -> None:
     texts = [command_text(key) for key in Keymap().commands(where)]
     assert len(set(texts)) == len(texts)

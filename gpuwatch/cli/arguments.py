@@ -9,6 +9,7 @@ from pathlib import Path
 from gpuwatch import __version__
 from gpuwatch.engine.options import DEFAULT_MAP_LIMIT, Options
 from gpuwatch.errors import UserError
+from gpuwatch.launch.stored import stored_source
 from gpuwatch.probe.catalogue import folder
 from gpuwatch.trace.callback import SECONDS, check_callback
 from gpuwatch.trace.export import FORMATS
@@ -23,6 +24,9 @@ commands:
   gpuwatch report SOURCE       the same without a screen; SOURCE may be a trace
   gpuwatch record SOURCE       launches written to a trace folder
   gpuwatch serve SOURCE        the live view in a browser
+  gpuwatch run -- CMD          any program as it is: its kernels live, probed on demand
+  gpuwatch record -- CMD       launches of any program, as it runs, written to a trace folder
+  gpuwatch capture -o D -- CMD one launch of any program, stored to be launched again: gpuwatch D
   gpuwatch replay DIR          a recorded trace on the live screen
   gpuwatch export DIR --to F   a trace as perfetto, chrome, parquet, csv, json or npz
   gpuwatch compare A B         two sources or traces, figure by figure
@@ -62,21 +66,23 @@ def base_parser(command: str) -> argparse.ArgumentParser:
 
 
 def source_parser(command: str) -> argparse.ArgumentParser:
-    """A parser of the arguments that every command with a SOURCE takes."""
+    """A parser of the arguments that every command with a SOURCE takes; that of `record` may be
+    a program instead."""
     parser = base_parser(command)
     add = parser.add_argument
-    add("source", metavar="SOURCE", help="a .cu or .ptx file, a built program, or a shipped kernel")
+    words = "a .cu or .ptx file, a built program, or a shipped kernel"
+    add("source", metavar="SOURCE", help=words, nargs="?" if command == "record" else None)
     add("-k", "--kernel", default="", help="a kernel's name, or a part that only one has")
     add("-p", "--probe", default="block_sched", help="presets or probe files, joined by commas")
     add("-d", "--device", default="auto", help="auto, sim, sim:a10, sim:h200, sim:t4, cuda, cuda:N")
     add("--link", action="append", default=[], metavar="FILE", help="a further source; repeatable")
-    add("--launch", type=_count, metavar="N", help="watch the program's launch N, from 0")
+    add("--launch", type=count, metavar="N", help="watch the program's launch N, from 0")
     _add_given(parser)
     add("--cuda-home", metavar="DIR", help="a CUDA toolkit to take nvcc and ptxas from")
     add("--nvcc-flags", metavar="FLAGS", default="", help="further flags: --nvcc-flags=-DTILE=16")
     add(
         "--timeout",
-        type=_above_zero,
+        type=above_zero,
         default=10.0,
         metavar="S",
         help="longest launch (default 10 s)",
@@ -90,14 +96,14 @@ def source_parser(command: str) -> argparse.ArgumentParser:
     )
     add(
         "--max-rate",
-        type=_above_zero,
+        type=above_zero,
         default=0.0,
         metavar="N",
         help="most launches a second on a GPU",
     )
     add(
         "--map-limit",
-        type=_bytes,
+        type=memory_bytes,
         default=DEFAULT_MAP_LIMIT,
         metavar="BYTES",
         help="most memory for a probe's maps: 512M, 4G (default 1G)",
@@ -134,7 +140,7 @@ def watch_parser(command: str) -> argparse.ArgumentParser:
     parser.add_argument("--kiosk", action="store_true", help="show every probe by turns")
     parser.add_argument(
         "--kiosk-seconds",
-        type=_above_zero,
+        type=above_zero,
         default=12.0,
         metavar="S",
         help="how long each is shown (default 12)",
@@ -170,6 +176,12 @@ def record_parser(command: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "-o", "--output", metavar="DIR", default="", help="the folder (default trace/<time>)"
     )
+    parser.add_argument(
+        "--range",
+        type=launch_range,
+        metavar="A:B",
+        help="of a program (-- CMD): only launches A to B of a kernel, from 0",
+    )
     _add_callback(parser)
     return parser
 
@@ -179,7 +191,7 @@ def replay_parser(command: str) -> argparse.ArgumentParser:
     add = parser.add_argument
     add("source", metavar="DIR", help="a trace folder")
     add("-k", "--kernel", default="", help="one of its kernels, by a name or a part of one")
-    add("--launch", type=_count, metavar="N", help="without a terminal: which launch, from 0")
+    add("--launch", type=count, metavar="N", help="without a terminal: which launch, from 0")
     add("--json", action="store_true", help="without a terminal: print JSON")
     add("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.set_defaults(picture="", lines=False)
@@ -194,7 +206,7 @@ def export_parser(command: str) -> argparse.ArgumentParser:
     add("--to", required=True, choices=FORMATS, help="the form")
     add("-o", "--output", metavar="FILE", default="", help="default: the folder's name, here")
     add("-k", "--kernel", default="", help="one of its kernels, by a name or a part of one")
-    add("--launch", type=_count, metavar="N", help="only this launch, from 0")
+    add("--launch", type=count, metavar="N", help="only this launch, from 0")
     return parser
 
 
@@ -217,7 +229,7 @@ def _add_callback(parser: argparse.ArgumentParser) -> None:
     add("--no-callback", action="store_true", help="not even the one that ships with the preset")
     group.add_argument(
         "--callback-timeout",
-        type=_above_zero,
+        type=above_zero,
         default=SECONDS,
         metavar="S",
         help=f"longest run of it (default {SECONDS:g} s)",
@@ -241,7 +253,7 @@ def listing_parser(command: str) -> argparse.ArgumentParser:
 def ptx_parser(command: str) -> argparse.ArgumentParser:
     parser = source_parser(command)
     parser.add_argument("--diff", action="store_true", help="mark what was woven in")
-    parser.add_argument("--context", type=_count, default=3, help="lines around it (default 3)")
+    parser.add_argument("--context", type=count, default=3, help="lines around it (default 3)")
     return parser
 
 
@@ -282,19 +294,33 @@ def dim3(text: str) -> tuple[int, int, int]:
     return x, y, z
 
 
+def launch_range(text: str) -> tuple[int, int | None]:
+    """Two numbers A:B, either of which may be left out, the last one then being None; for
+    argparse."""
+    first, colon, last = text.partition(":")
+    if not colon or not (first or "0").isdecimal() or not (last or "0").isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers, such as 10:19")
+    low, high = int(first or 0), int(last) if last else None
+    if high is not None and high < low:
+        raise argparse.ArgumentTypeError(f"{text!r} has no launch in it")
+    return low, high
+
+
 def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return int(text)
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """A whole number of at least 0; for argparse."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number")
     return int(text)
 
 
-def _above_zero(text: str) -> float:
+def above_zero(text: str) -> float:
+    """A finite number above 0; for argparse."""
     try:
         number = float(text)
     except ValueError:
@@ -304,7 +330,8 @@ def _above_zero(text: str) -> float:
     return number
 
 
-def _bytes(text: str) -> int:
+def memory_bytes(text: str) -> int:
+    """A number of bytes, such as 512M; for argparse."""
     number = text.lower().removesuffix("b").removesuffix("i")
     unit = number[-1:] if number[-1:] in _UNITS else ""
     digits = number.removesuffix(unit)
@@ -324,9 +351,11 @@ def _split_flags(text: str) -> tuple[str, ...]:
 
 
 def find_source(name: str) -> str:
-    """`name`, or the shipped kernel that it names from any folder."""
-    if Path(name).exists():
-        return name
+    """`name`, the shipped kernel that it names from any folder, or the PTX of the folder of a
+    stored launch that it names."""
+    stored = stored_source(Path(name))
+    if stored is not None or Path(name).exists():
+        return str(stored or name)
     shipped = folder("kernels") / Path(name).name
     known = name in (shipped.name, shipped.stem, f"kernels/{shipped.name}")
     for candidate in (shipped, shipped.with_suffix(".cu")):

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from gpuwatch.cli import (
     arguments,
+    capture,
     compare,
     export,
     kernels,
@@ -18,8 +19,10 @@ from gpuwatch.cli import (
     probes,
     ptx,
     record,
+    record_program,
     replay,
     report,
+    run,
     serve,
 )
 from gpuwatch.cli.arguments import options_of, split_program
@@ -81,6 +84,10 @@ def _watch(given: argparse.Namespace) -> int:
         )
 
 
+def _record(given: argparse.Namespace) -> int:
+    return record.run(given) if given.source is not None else record_program.run(given)
+
+
 def _doctor(_given: argparse.Namespace) -> int:
     return doctor(Console(highlight=False, soft_wrap=True))
 
@@ -89,10 +96,12 @@ _Command = tuple[Callable[[str], argparse.ArgumentParser], Callable[[argparse.Na
 _COMMANDS: dict[str, _Command] = {
     "watch": (arguments.watch_parser, _watch),
     "report": (arguments.report_parser, report.run),
-    "record": (arguments.record_parser, record.run),
+    "record": (arguments.record_parser, _record),
+    "capture": (capture.parser, capture.run),
     "replay": (arguments.replay_parser, replay.run),
     "export": (arguments.export_parser, export.run),
     "compare": (arguments.compare_parser, compare.run),
+    "run": (run.parser, run.run),
     "serve": (serve.parser, serve.run),
     "kernels": (arguments.listing_parser, kernels.run),
     "probes": (probes.parser, probes.run),

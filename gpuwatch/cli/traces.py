@@ -8,6 +8,7 @@ from pathlib import Path
 from gpuwatch.cli.arguments import find_source
 from gpuwatch.engine.replay import ReplaySession
 from gpuwatch.errors import UserError
+from gpuwatch.launch.stored import stored_source
 from gpuwatch.probe.catalogue import folder
 from gpuwatch.toolchain.compile import near
 from gpuwatch.trace import is_trace
@@ -59,7 +60,7 @@ def require_trace(name: str) -> Path:
 def names_trace(name: str) -> bool:
     """Whether it is to be read as a trace: any folder is, so that a damaged one is told as such."""
     path = find_trace(name)
-    return is_trace(path) or path.is_dir()
+    return is_trace(path) or (path.is_dir() and stored_source(path) is None)
 
 
 def require_source_or_trace(name: str) -> None:

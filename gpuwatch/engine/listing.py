@@ -10,7 +10,8 @@ from gpuwatch.engine.frame import Listing
 
 FILE = re.compile(r'\.file\s+(\d+)\s+"([^"]*)"')
 """Number and name of a source of PTX."""
-_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s")
+LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s")
+"""Number of the file, and line in it, of what follows."""
 
 
 def listing_of(build: Build, mangled: str, probe: str) -> Listing:
@@ -36,7 +37,7 @@ def source_lines(ptx: str, source: Path) -> tuple[int, ...]:
     numbers = {number for number, name in FILE.findall(ptx) if Path(name).name == source.name}
     lines, current = [], 0
     for text in ptx.split("\n"):
-        found = _LOC.match(text)
+        found = LOC.match(text)
         if found:
             current = int(found[2]) if found[1] in numbers else 0
         elif text.startswith("}"):

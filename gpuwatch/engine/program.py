@@ -27,6 +27,7 @@ from gpuwatch.launch import (
     read_ptx,
 )
 from gpuwatch.launch.model import Dim3
+from gpuwatch.launch.stored import is_stored, read_stored
 from gpuwatch.ptx import parse
 from gpuwatch.ptx.model import Module
 from gpuwatch.toolchain import Toolchain, demangle, find
@@ -65,7 +66,9 @@ class WatchedProgram:
         self.capture: Capture | None = None
         self.assumed = False
         self._host = host_part(local_files([source, *link])) if is_text(source) else None
-        if _must_be_given(options, source, link):
+        if is_stored(source) and not _is_given(options):
+            self.capture = read_stored(source, self.module)
+        elif _must_be_given(options, source, link):
             self.given = GivenLaunches(options, self.module, self._demangled)
         elif former is not None and self._launches_like(former):
             self.capture, self.assumed = former.capture, True
@@ -93,6 +96,8 @@ class WatchedProgram:
     def _captured(self, launch: int | None, progress: Progress) -> Capture:
         options = self.options
         source = Path(options.source)
+        if is_stored(source):
+            return read_stored(source, self.module)
         progress(f"running {source.name} to capture its launches")
         return capture(
             self.toolchain,
@@ -113,7 +118,11 @@ class WatchedProgram:
         launch."""
         former, self.capture = self.capture, self._captured(index, progress)
         try:
-            yield next(one.kernel for one in self.capture.launches if one.index == index)
+            found = (one.kernel for one in self.capture.launches if one.index == index)
+            kernel = next(found, None)
+            if kernel is None:
+                raise UserError(f"there is no launch {index}", hint="choose one with k")
+            yield kernel
         except BaseException:
             self.capture = former
             raise
@@ -218,11 +227,16 @@ class WatchedProgram:
 
 def _must_be_given(options: Options, source: Path, link: list[Path]) -> bool:
     """Whether launches come from flags, a file or a form: as asked, or for want of a main()."""
-    if options.no_run or options.grid or options.block or options.values:
+    if _is_given(options):
         return True
     if source.suffix == ".ptx":
         return True
     return not is_program(source) and not any(map(_has_main, (source, *link)))
+
+
+def _is_given(options: Options) -> bool:
+    """Whether the user says how kernels are launched."""
+    return bool(options.no_run or options.grid or options.block or options.values)
 
 
 def is_text(source: Path) -> bool:

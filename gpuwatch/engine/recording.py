@@ -66,7 +66,7 @@ def _write_all(session: Session, writer: TraceWriter, launches: int, told: Told)
         probed.pipeline.settle()
     facts = facts_of(session.frame(), plain, probed)
     program = probed.program
-    writer.text(probe_text.NAME, probe_text.probe_text(program, _sources(name)))
+    writer.text(probe_text.NAME, probe_text.probe_text(program, probe_sources(name)))
     writer.text(reader_script.NAME, reader_script.reader_script(program.name, facts.maps))
     folder = writer.kernel(0, facts, _builds(session.program, plain, probed))
     for number in range(launches):
@@ -130,7 +130,7 @@ def _builds(watched: WatchedProgram, plain: PlainKernel, probed: ProbedKernel) -
     }
 
 
-def _sources(names: str) -> list[tuple[str, str]]:
+def probe_sources(names: str) -> list[tuple[str, str]]:
     """Name and text of the files that a probe, or several joined by commas, was read from."""
     several = "," in names and not Path(names).exists()
     parts = [part.strip() for part in names.split(",")] if several else [names]

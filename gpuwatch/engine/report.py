@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -72,6 +73,8 @@ def as_json(frame: Frame) -> dict[str, Any]:
     }
     if device.kind == "sim" or frame.thread_instructions is not None:
         result["thread_instructions"] = frame.thread_instructions
+    if frame.attached is not None:
+        result["attached"] = asdict(frame.attached)
     if frame.reduced is not None:
         timed = any(is_timed(tuple(one.columns)) for one in frame.maps if one.kind == "array")
         result["all_launches"] = _all_launches(frame.reduced, timed)
@@ -125,26 +128,18 @@ def render(frame: Frame, console: Console, *, lines: bool = False) -> None:
 
 
 def _print_head(frame: Frame, console: Console) -> None:
-    modelled = " (modelled)" if frame.device.modelled else ""
     shape = launch_text(frame.grid, frame.block)
     console.print(f"{frame.kernel}  {shape}", style="bold", highlight=False)
     console.print(
         f"probe {frame.probe} on {frame.device.name} ({frame.device.kind}:{frame.device.profile})"
     )
-    if frame.ratio is None:
-        console.print(f"{frame.launches} launches; kernel times and registers are not known")
-    else:
-        console.print(
-            f"{frame.launches} launches, kernel {frame.seconds_probed * 1e6:,.1f} us probed, "
-            f"{frame.seconds_plain * 1e6:,.1f} us plain{modelled}, ratio {frame.ratio:.3f}; "
-            f"registers {frame.registers_plain} plain, {frame.registers_probed} probed"
-        )
-    same = {True: "identical", False: "DIFFERENT", None: "not compared"}[frame.outputs_identical]
-    console.print(
-        f"outputs {same} (probed against plain); records {frame.records:,}, "
-        f"missing {frame.missing:,}, dropped {frame.dropped:,}",
-        style="red" if frame.outputs_identical is False or frame.missing or frame.dropped else "",
-    )
+    console.print(_times_words(frame))
+    counted = f"records {frame.records:,}, missing {frame.missing:,}, dropped {frame.dropped:,}"
+    if frame.attached is None:
+        same = {True: "identical", False: "DIFFERENT", None: "not compared"}
+        counted = f"outputs {same[frame.outputs_identical]} (probed against plain); {counted}"
+    wrong = frame.outputs_identical is False or frame.missing or frame.dropped
+    console.print(counted, style="red" if wrong else "")
     if frame.outputs_identical is False:
         console.print(
             "a probe changes nothing but time: results that differ hang on which warp comes first "
@@ -153,6 +148,25 @@ def _print_head(frame: Frame, console: Console) -> None:
         )
     for note in frame.notes:
         console.print(f"note: {note}")
+
+
+def _times_words(frame: Frame) -> str:
+    seen = frame.attached
+    count = f"{frame.launches} launches"
+    if seen is not None:
+        count = f"{seen.seen:,} launches by process {seen.process}, {seen.probed:,} with the probe"
+    registers = f"registers {frame.registers_plain} plain, {frame.registers_probed} probed"
+    if frame.ratio is not None:
+        modelled = " (modelled)" if frame.device.modelled else ""
+        return (
+            f"{count}, kernel {frame.seconds_probed * 1e6:,.1f} us probed, "
+            f"{frame.seconds_plain * 1e6:,.1f} us plain{modelled}, ratio {frame.ratio:.3f}; "
+            f"{registers}"
+        )
+    if seen is None:
+        return f"{count}; kernel times and registers are not known"
+    took = f", kernel {frame.seconds_probed * 1e6:,.1f} us probed" if frame.seconds_probed else ""
+    return f"{count}{took}, none plain to compare with; {registers}"
 
 
 def _spread(frame: Frame) -> dict[str, float] | None:

@@ -1,0 +1,90 @@
+"""`gpuwatch record -- CMD`: launches of a program, as it is, written to a trace folder."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gpuwatch.cli.arguments import callback_of
+from gpuwatch.cli.programs import complain, exit_status, program_options, run_to_end
+from gpuwatch.cli.report_console import report_console
+from gpuwatch.engine import callbacks, program_report
+from gpuwatch.engine.frame import LogEntry
+from gpuwatch.engine.program_attachment import Records
+from gpuwatch.engine.program_recording import ProgramRecorder
+from gpuwatch.engine.program_session import ProgramSession
+from gpuwatch.engine.recording import default_folder
+from gpuwatch.errors import UserError
+from gpuwatch.trace import Trace
+
+_OF_A_SOURCE = {
+    "device": "-d", "link": "--link", "no_run": "--no-run", "grid": "--grid", "block": "--block",
+    "shared": "--shared", "arg": "--arg", "nvcc_flags": "--nvcc-flags", "timeout": "--timeout",
+    "launch": "--launch",
+}  # fmt: skip
+
+
+def run(given: argparse.Namespace) -> int:
+    """Gives the exit status of the program, 1 where nothing was recorded although it ended well."""
+    for name, flag in _OF_A_SOURCE.items():
+        if name in given.said:
+            raise UserError(
+                f"{flag} is for a source that gpuwatch launches",
+                hint="a program's launches are its own: choose them with -k, --launches, -n",
+            )
+    callback = callback_of(given)
+    if "plain_every" not in given.said:
+        given.plain_every = 0
+    given.max_rate = given.max_rate or None
+    recorder = ProgramRecorder(
+        Path(given.output) if given.output else default_folder(),
+        given.launches if "launches" in given.said else 0,
+    )
+    try:
+        status = _recorded(given, recorder)
+    except BaseException:
+        recorder.abandon()
+        raise
+    if not recorder.launches:
+        recorder.abandon()
+        print("gpuwatch: no launch was recorded: `gpuwatch run --no-screen -- CMD` lists the "
+              "kernels, and why one cannot be probed", file=sys.stderr)  # fmt: skip
+        return exit_status(status) or 1
+    folder = recorder.finish()
+    trace = Trace(folder)
+    last = trace.launch(len(trace.results) - 1)
+    size = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
+    print(f"{folder}: {recorder.launches} launches, {size:,} bytes", file=sys.stderr)
+    for one in callbacks.run_callbacks(
+        callback, last.kernel, last.result.path, given.callback_timeout
+    ):
+        callbacks.render(one, report_console(errors=True))
+    return exit_status(status)
+
+
+def _recorded(given: argparse.Namespace, recorder: ProgramRecorder) -> int:
+    full = [False]
+
+    def took(records: Records) -> None:
+        if not full[0] and recorder.take(records):
+            full[0] = True
+            for key in tuple(session.attachments):
+                session.detach(key)
+            session.wanted = ""
+
+    def said(entry: LogEntry) -> None:
+        complain(entry)
+        recorder.event(f"{entry.who}: {entry.text}")
+
+    options = program_options(given, live=False)
+    session = ProgramSession(options, took, said)
+    session.wanted = session.wanted or session.EVERY
+    try:
+        status = run_to_end(session)
+        for line in program_report.event_lines(session):
+            recorder.event(line)
+    finally:
+        session.close()
+        session.remove()
+    return status

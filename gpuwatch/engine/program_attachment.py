@@ -1,0 +1,52 @@
+"""A probe on a kernel of a running program, and what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gpuwatch.engine.attached import AttachedBuild, SlotBytes, Wanted
+from gpuwatch.engine.program_process import KernelSeen, Process, key_of
+from gpuwatch.errors import UserError
+from gpuwatch.inject.protocol import Shape
+
+
+@dataclass(slots=True)
+class Attachment:
+    """A probe on a kernel, with the builds of the shapes in which it is launched."""
+
+    process: Process
+    kernel: KernelSeen
+    probe: str
+    builds: dict[int, AttachedBuild] = field(default_factory=dict)
+    shapes: dict[tuple[int, Shape], Wanted] = field(default_factory=dict)
+    """By device and shape, what was woven last."""
+    problem: UserError | None = None
+    newest: int | None = None
+    row: int = 0
+    seconds: float = 0.0
+    """Of the launch whose records were read last."""
+
+    @property
+    def key(self) -> str:
+        return key_of(self.process, self.kernel)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A launch that the library has stored in the process's folder, or what was wrong with it."""
+
+    process: Process
+    kernel: KernelSeen
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """One probed launch; `number` counts the kernel's launches from 0, `seconds` is 0 where the
+    time is not known."""
+
+    attachment: Attachment
+    build: AttachedBuild
+    slot: SlotBytes
+    number: int
+    seconds: float

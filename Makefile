@@ -44,7 +44,7 @@ cuda: | $(BIN)/python
 		>$(PYCUDA)/siteconf.py
 	$(BIN)/python -m pip install --force-reinstall --no-deps ./$(PYCUDA)
 	rm -rf $(PYCUDA)
-	$(BIN)/python -m pip install --quiet --editable '.[cuda]'
+	$(BIN)/python -m pip install --quiet --editable '.[cuda,run]'
 
 test: lint types layers pytest
 

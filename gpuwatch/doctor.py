@@ -22,6 +22,7 @@ from gpuwatch.device.cuda import (
 )
 from gpuwatch.engine.time_axis import measure_twice
 from gpuwatch.errors import UserError
+from gpuwatch.inject.library import find_cupti, require_compiler
 from gpuwatch.toolchain import find, ncu, nvidia_smi
 from gpuwatch.toolchain.disassemble import find_disassembler
 from gpuwatch.toolchain.find import require_host_compiler
@@ -48,6 +49,7 @@ def doctor(console: Console) -> int:
             _gpu_lines(console, gpu, has_binding=has_binding, has_toolchain=has_toolchain)
     _line(console, "Nsight Compute (not needed)", _ncu)
     if has_toolchain:
+        _line(console, "CUPTI (for `gpuwatch run`)", _cupti)
         _line(console, "nvdisasm (marks lines that ptxas changed)", _disassembler)
     return 0 if all(needed) else 1
 
@@ -139,6 +141,10 @@ def _time_axis(gpu: Gpu) -> str:
 
 def _ncu() -> str:
     return f"{ncu.find_ncu()}, for `gpuwatch report --ncu`"
+
+
+def _cupti() -> str:
+    return f"{find_cupti(find()).library.name}, built into a library by {require_compiler()}"
 
 
 def _disassembler() -> str:

@@ -45,6 +45,8 @@ class ProgramKernel:
     in_graphs: int = 0
     """Launches of those that a CUDA graph made, which are not probed."""
     probed: int = 0
+    estimated: bool = False
+    """Whether launches came so fast that some stand for others in `launches` and seconds."""
     skipped: int = 0
     """Launches of a watched kernel that ran without the probe: while it was prepared, faster than
     records are read, plain for comparison, or since the probed one was refused."""

@@ -219,6 +219,7 @@ class Process:
             why=kernel.problem or found.why,
             in_graphs=_sum(group, "in_graphs"),
             probed=_sum(group, "probed"),
+            estimated=self.link.table is not None and self.link.table.sampled > 0,
             skipped=_sum(group, "skipped"),
         )
 

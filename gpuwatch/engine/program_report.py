@@ -50,6 +50,8 @@ def render(session: ProgramSession, console: Console) -> None:
         console.print(table)
     else:
         console.print(_none_words(session))
+    if any(one.estimated for one in kernels):
+        console.print("~ launches came so fast that one in five was seen and stands for the others")
     for process in session.processes.values():
         for text in _lost(process.link.table.lost if process.link.table else (0, 0)):
             console.print(f"process {process.pid}: {text}")
@@ -69,8 +71,9 @@ def event_lines(session: ProgramSession) -> list[str]:
 def _cells(one: ProgramKernel, *, several: bool) -> list[str]:
     shape = launch_text(one.grid, one.block, one.dynamic_shared)
     cells = [one.name.partition("(")[0], *([str(one.process)] if several else [])]
-    cells += [f"{one.launches:,}", shape + (f" +{one.shapes - 1}" if one.shapes > 1 else "")]
-    cells += [_seconds(one.total_seconds), _seconds(one.mean_seconds)]
+    about = "~" if one.estimated else ""
+    cells += [f"{about}{one.launches:,}", shape + (f" +{one.shapes - 1}" if one.shapes > 1 else "")]
+    cells += [about + _seconds(one.total_seconds), _seconds(one.mean_seconds)]
     cells += [str(one.registers or ""), f"{one.static_shared + one.dynamic_shared:,} B"]
     cells += ["" if one.occupancy is None else f"{one.occupancy:.0%}"]
     return [*cells, one.why or one.origin]

@@ -30,7 +30,7 @@ HEAD = np.dtype(
     [
         ("magic", "u4"), ("version", "u4"), ("row_bytes", "u4"), ("capacity", "u4"),
         ("rows", "u8"), ("launches", "u8"), ("lost_rows", "u8"), ("lost_records", "u8"),
-        ("spare", "u1", 208),
+        ("records", "u8"), ("sampled", "u8"), ("spare", "u1", 192),
     ]
 )  # fmt: skip
 ROW = np.dtype(
@@ -157,6 +157,11 @@ class Table:
     @property
     def launches(self) -> int:
         return int(self._head["launches"])
+
+    @property
+    def sampled(self) -> int:
+        """How many of the launches were not seen themselves: others stand for them."""
+        return int(self._head["sampled"])
 
     @property
     def lost(self) -> tuple[int, int]:

@@ -45,6 +45,10 @@ class Column:
         return self.title not in (NAME, "PTX", "pid", "GPU")
 
 
+def _launches(kernel: ProgramKernel) -> str:
+    return ("~" if kernel.estimated else "") + whole(kernel.launches)
+
+
 def share_of(kernel: ProgramKernel, total: float) -> float | None:
     """Its part, 0..1, of the `total` seconds of all kernels."""
     return None if kernel.total_seconds is None or total <= 0 else kernel.total_seconds / total
@@ -88,7 +92,7 @@ def _occupancy(kernel: ProgramKernel) -> str:
 
 COLUMNS = (
     Column(NAME, lambda one, _: plain_name(one.name), lambda one: plain_name(one.name), 0, True),
-    Column("launches", lambda one, _: whole(one.launches), lambda one: one.launches, 1),
+    Column("launches", lambda one, _: _launches(one), lambda one: one.launches, 1),
     Column(
         "total", lambda one, g: _seconds(one.total_seconds, g), lambda one: one.total_seconds, 2
     ),

@@ -19,7 +19,7 @@ from pathlib import Path
 from gpuwatch.toolchain import find
 
 PROGRAMS = Path(__file__).parents[1] / "inject" / "programs"
-ROUNDS = 5
+ROUNDS = 3
 RUN = (sys.executable, "-m", "gpuwatch", "run", "--no-screen")
 WAYS: dict[str, tuple[str, ...]] = {
     "bare": (),

@@ -96,7 +96,7 @@ def test_the_articles_program(tmp_path: Path, runtime: str) -> None:
     assert frame["attached"]["probed"] == 1
     moved = watched(tmp_path, "-k", "gemm", "-p", "gmem_traffic", "--", program)
     loads = next(one for one in moved.frame("gemm")["maps"] if one["name"] == "global_loads")
-    assert next(f for f in loads["fields"] if f["name"] == "sectors")["total"] == 167_772_160
+    assert loads["fields"]["sectors"]["total"] == 167_772_160
     assert moved.output == plain.output
 
 
@@ -160,8 +160,7 @@ def test_torch_and_triton(tmp_path: Path) -> None:
         assert ran.output == plain.output
         assert ran.frame("add")["attached"]["probed"] == 30
     moved = {one["name"]: one for one in ran.frame("add")["maps"]}
-    sectors = next(f for f in moved["global_loads"]["fields"] if f["name"] == "sectors")
-    assert sectors["total"] == 2 * (1 << 20) * 4 // 32
+    assert moved["global_loads"]["fields"]["sectors"]["total"] == 2 * (1 << 20) * 4 // 32
 
 
 def test_cupys_raw_kernel(tmp_path: Path) -> None:
@@ -239,7 +238,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     shared = Path("/dev/shm")
     before = set(shared.glob("gpuwatch-run-*")) if os.access(shared, os.W_OK) else set()
     watched(tmp_path, "-k", "gemm", "--", built("gemm", tmp_path))
-    assert set(shared.glob("gpuwatch-run-*")) == before
+    assert set(shared.glob("gpuwatch-run-*")) <= before
     if shutil.which("nvidia-smi"):
         listed = bare("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader")
         assert not listed.output.strip()

@@ -23,6 +23,10 @@ class Attachment:
     problem: UserError | None = None
     newest: int | None = None
     row: int = 0
+    taken: int = 0
+    """Launches whose records were read."""
+    before: int = 0
+    """Launches of the kernel when the probe was attached."""
     seconds: float = 0.0
     """Of the launch whose records were read last."""
 

@@ -21,8 +21,8 @@ class FrameMaker:
         self._serial = 0
         self._rate = LaunchRate()
         self._last = time.monotonic()
-        self._before = 0
-        """Launches before the last reset."""
+        self._before = attachment.before
+        """Launches before the probe was attached."""
 
     def observed(self) -> None:
         """Counts a launch whose records were read."""
@@ -33,7 +33,6 @@ class FrameMaker:
     def reset(self) -> None:
         """Forgets what was accumulated."""
         for build in self.attachment.builds.values():
-            self._before += build.observed
             build.observed = 0
             build.reader.reset()
 
@@ -87,8 +86,13 @@ class FrameMaker:
             maps=reading.maps,
             notes=build.woven.notes,
             source=process.link.command,
-            attached=Attached(process.pid, seen.seen, seen.probed_launches, seen.skipped),
+            attached=self._attached(),
         )
+
+    def _attached(self) -> Attached:
+        process, probed = self.attachment.process, self.attachment.taken
+        seen = max(process.launches_of(self.attachment.kernel) - self._before, probed)
+        return Attached(process.pid, seen, probed, seen - probed)
 
     def listing(self, build: AttachedBuild) -> Listing:
         """The texts behind its frames; the source where the PTX names it and it is still there."""

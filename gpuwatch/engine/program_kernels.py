@@ -25,7 +25,7 @@ class ProgramKernel:
     mangled: str
     process: int
     device: int
-    """Ordinal of the GPU, in the process."""
+    """Ordinal, in the process, of the GPU that most of its launches are on."""
     launches: int
     grid: Dim3
     block: Dim3

@@ -171,23 +171,28 @@ class Process:
         """All figures so far; None where the process writes none."""
         return None if self.link.table is None else self.link.table.rows()
 
+    def launches_of(self, kernel: KernelSeen) -> int:
+        """All of them so far, in every shape."""
+        rows = self.rows()
+        mine = () if rows is None else rows[rows["kernel"] == kernel.number]
+        return _sum(mine, "launches")
+
     def listed(self) -> Iterator[ProgramKernel]:
-        """Every kernel that was launched, on each of its GPUs."""
+        """Every kernel that was launched, on whichever GPU."""
         rows = self.rows()
         if rows is None:
             return
-        groups: defaultdict[tuple[int, int], list[NDArray[np.void]]] = defaultdict(list)
+        groups: defaultdict[int, list[NDArray[np.void]]] = defaultdict(list)
         for row in rows:
-            groups[int(row["kernel"]), int(row["device"])].append(row)
-        for (number, device), group in groups.items():
+            groups[int(row["kernel"])].append(row)
+        for number, group in groups.items():
             kernel = self.kernels.get(number)
             if kernel is not None and any(row["launches"] or row["seen"] for row in group):
-                yield self._listed(kernel, device, group)
+                yield self._listed(kernel, group)
 
-    def _listed(
-        self, kernel: KernelSeen, device: int, group: list[NDArray[np.void]]
-    ) -> ProgramKernel:
+    def _listed(self, kernel: KernelSeen, group: list[NDArray[np.void]]) -> ProgramKernel:
         most = max(group, key=lambda row: int(row["launches"]))
+        device = int(most["device"])
         shape = Shape.of_row(most)
         words = self.devices.get(device)
         found = self.ptx(kernel, words.arch) if words is not None else ImagePtx()
@@ -226,23 +231,16 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Medians:
-    """Of the newest launches of a row in seconds, 0 where there was none; `launches` are those
-    since the kernel was first watched."""
+    """Of the newest launches of a row in seconds, 0 where there was none."""
 
     plain: float
     probed: float
-    seen: int
-    probed_launches: int
-    skipped: int
 
 
 def medians(row: NDArray[np.void]) -> Medians:
     return Medians(
         _median(row["recent"], int(row["recents"])),
         _median(row["recent_probed"], int(row["recents_probed"])),
-        int(row["seen"]),
-        int(row["probed"]),
-        int(row["skipped"]),
     )
 
 

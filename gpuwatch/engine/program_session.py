@@ -37,9 +37,6 @@ _EVER = (1 << 63) - 1
 _LIKES_PTX = {"CUPY_COMPILE_WITH_PTX": "1"}
 """What makes libraries load PTX rather than machine code, unless the user has said otherwise
 (CuPy documentation, "Environment variables")."""
-_XLA, _XLA_DUMP = "XLA_FLAGS", "--xla_dump_to"
-"""Has XLA, which loads machine code, leave the PTX of it in a folder (XLA documentation, "XLA
-flags")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +139,6 @@ class ProgramSession:
                 hint=f"unset {INJECTION}",
             )
         own = {INJECTION: str(self._library), RUN: str(self._server.folder)}
-        flags = os.environ.get(_XLA, "")
-        if _XLA_DUMP not in flags:
-            own[_XLA] = f"{flags} {_XLA_DUMP}={self._server.folder / 'xla'}".strip()
         return {**_LIKES_PTX, **os.environ, **own}
 
     def poll(self, seconds: float) -> None:
@@ -188,7 +182,7 @@ class ProgramSession:
         process, kernel = self._find(key)
         load(probe)
         process.module(kernel, process.arch)
-        attachment = Attachment(process, kernel, probe)
+        attachment = Attachment(process, kernel, probe, before=process.launches_of(kernel))
         self.attachments[key] = attachment
         first, last = self.options.first, self.options.last
         process.link.send(f"watch {kernel.number} {first} {last}")
@@ -329,6 +323,7 @@ class ProgramSession:
     def _take(self, records: Records, number: int, row: int) -> None:
         attachment, build = records.attachment, records.build
         build.observed += 1
+        attachment.taken += 1
         attachment.newest, attachment.row = number, row
         attachment.seconds = records.seconds
         build.reader.observe(records.slot)

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,6 +43,12 @@ enum {
   BUSY_FLUSH_MS = 4,
   TIME_MS = 300, /* for the time of a launch, behind its records */
   FLIGHT_POLL_MS = 1,
+  MANY_A_SECOND = 20000, /* launches from which on they are sampled: open so long, then closed */
+  OPEN_MS = 20,
+  CLOSED_MS = 380, /* opening and closing cost the program some milliseconds */
+  WATCHED_OPEN_MS = 10,
+  WATCHED_CLOSED_MS = 40, /* where records are to come often */
+  RATE_MS = 200, /* over which their rate is taken */
   MOST_BUILDS = 1024,
   MOST_STORED = 4096,
 };
@@ -61,8 +68,8 @@ _Static_assert(sizeof(Row) == 256, "protocol.py knows this size");
 
 typedef struct {
   uint32_t magic, version, row_bytes, capacity;
-  uint64_t rows, launches, lost_rows, lost_records;
-  uint8_t spare[208];
+  uint64_t rows, launches, lost_rows, lost_records, records, sampled;
+  uint8_t spare[192];
 } Head;
 _Static_assert(sizeof(Head) == 256, "protocol.py knows this size");
 
@@ -155,13 +162,16 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static _Thread_local int inside; /* our own driver calls are not the program's */
 static _Thread_local Slot *taken; /* by the launch under way, which has this correlation */
 static _Thread_local uint32_t taken_by;
-static volatile bool dead;       /* nothing more is done: gpuwatch is gone, or this is a fork */
+static atomic_bool dead;         /* nothing more is done: gpuwatch is gone, or this is a fork */
+static atomic_bool ended;        /* the program itself ends: the driver may be gone */
 
 static char folder[PATH_BYTES - 64];
 static pid_t owner;
 static int link_fd = -1, wake_fd = -1;
 static CUpti_SubscriberHandle subscriber;
 static bool timed, hold, wait_for_slots, callbacks_on;
+static bool sampling, closed; /* whether launches are seen at times only, and not now */
+static double stands_for = 1, spare_share; /* how many launches one that is seen stands for */
 static uint64_t interval_ns, plain_every;
 
 static Head *head;
@@ -180,6 +190,7 @@ static uint32_t context_count;
 
 static char *outgoing;
 static size_t outgoing_used, outgoing_room;
+static bool sending; /* some of it is in the worker's hands */
 
 static uint64_t now_ns(void) {
   struct timespec t;
@@ -259,6 +270,8 @@ static void forget(const void *module) {
   if (pair != NULL) put(&images, module, 0, NULL);
   for (size_t i = 0; i < handles.size; i++)
     if (handles.pairs[i].owner == module) handles.pairs[i].value = 0;
+  for (uint32_t i = 1; i < kernel_count; i++)
+    if (kernels[i].owner == module) kernels[i].owner = NULL;
 }
 
 /* ---- kernels and rows */
@@ -335,6 +348,12 @@ static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *size, size_t *most) {
 }
 
 static void add_time(Row *row, uint64_t ns, bool probed) {
+  uint64_t times = 1;
+  if (sampling && !probed) {
+    spare_share += stands_for;
+    times = (uint64_t)spare_share;
+    spare_share -= (double)times;
+  }
   const uint32_t brief = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
   uint64_t *least = probed ? &row->probed_min_ns : &row->min_ns;
   uint64_t *most = probed ? &row->probed_max_ns : &row->max_ns;
@@ -344,11 +363,13 @@ static void add_time(Row *row, uint64_t ns, bool probed) {
     row->probed++, row->probed_ns += ns;
     row->recent_probed[row->recents_probed++ % RECENT] = brief;
   } else {
-    row->total_ns += ns;
+    row->total_ns += ns * times;
     row->recent[row->recents++ % RECENT] = brief;
   }
-  row->launches++;
-  head->launches++;
+  row->launches += times;
+  head->launches += times;
+  head->sampled += times - 1;
+  head->records++;
 }
 
 static void take_record(const CUpti_ActivityKernel9 *one) {
@@ -390,6 +411,13 @@ static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *bu
 }
 
 /* ---- images */
+
+/* What is mapped without room behind it ends the program when it is written to. */
+static bool make_room(int fd, size_t size) {
+  int problem = EINTR;
+  while (problem == EINTR) problem = posix_fallocate(fd, 0, (off_t)size);
+  return problem == 0;
+}
 
 static bool write_file(const char *name, const void *content, size_t size) {
   char path[PATH_BYTES];
@@ -573,6 +601,14 @@ static bool in_use(const Instance *instance) {
   return false;
 }
 
+/* Whether a launch is in the driver's hands: its end has to be seen. */
+static bool launching(void) {
+  for (uint32_t i = 0; i < build_count; i++)
+    for (uint32_t k = 0; builds[i]->instance != NULL && k < builds[i]->instance->used; k++)
+      if (builds[i]->instance->slots[k].state == TAKEN) return true;
+  return false;
+}
+
 /* Frees the dropped builds that nothing uses any more; lets go of the lock meanwhile. */
 static void sweep(void) {
   for (uint32_t i = 0; i < build_count;) {
@@ -593,6 +629,7 @@ static void sweep(void) {
 }
 
 static CUresult own_global(const Kernel *kernel, const char *name, CUdeviceptr *at, size_t *size) {
+  if (kernel->owner == NULL) return CUDA_ERROR_NOT_FOUND; /* unloaded */
   return kernel->library ? cuLibraryGetGlobal(at, size, (CUlibrary)kernel->owner, name)
                          : cuModuleGetGlobal(at, size, (CUmodule)kernel->owner, name);
 }
@@ -603,7 +640,7 @@ static uint8_t *map_slots(const Build *build, size_t size) {
   const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return NULL;
   void *memory = MAP_FAILED;
-  if (ftruncate(fd, (off_t)size) == 0)
+  if (make_room(fd, size))
     memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
   return memory == MAP_FAILED ? NULL : memory;
@@ -675,11 +712,11 @@ static CUfunction own_function(CUfunction handle) {
   return handle;
 }
 
-static CUresult find_constants(const Build *build, Instance *instance) {
+static CUresult find_constants(const Build *build, const Kernel *kernel, Instance *instance) {
   for (uint32_t i = 0; i < build->constants; i++) {
     size_t size = 0;
-    CUresult status = own_global(&kernels[build->kernel], build->constant_names[i],
-                                 &instance->own_constants[i], &instance->constant_bytes[i]);
+    CUresult status = own_global(kernel, build->constant_names[i], &instance->own_constants[i],
+                                 &instance->constant_bytes[i]);
     if (status != CUDA_SUCCESS) return status;
     status = cuModuleGetGlobal(&instance->constants[i], &size, instance->module,
                                build->constant_names[i]);
@@ -707,7 +744,8 @@ static CUresult carry_attributes(CUfunction from, CUfunction to) {
   return CUDA_SUCCESS;
 }
 
-static CUresult fill_instance(Build *build, Instance *instance, CUfunction own, const char **what) {
+static CUresult fill_instance(Build *build, const Kernel *kernel, Instance *instance,
+                              CUfunction own, const char **what) {
   *what = "its module cannot be loaded";
   CUresult status = cuModuleLoad(&instance->module, build->cubin);
   if (status == CUDA_SUCCESS)
@@ -717,7 +755,7 @@ static CUresult fill_instance(Build *build, Instance *instance, CUfunction own, 
     status = cuModuleGetGlobal(&instance->variable, &size, instance->module, build->variable);
   if (status != CUDA_SUCCESS) return status;
   *what = "its variables are not to be found";
-  if ((status = find_constants(build, instance)) != CUDA_SUCCESS) return status;
+  if ((status = find_constants(build, kernel, instance)) != CUDA_SUCCESS) return status;
   *what = "its attributes cannot be set";
   if ((status = carry_attributes(own, instance->function)) != CUDA_SUCCESS) return status;
   *what = "no memory for its maps";
@@ -741,6 +779,7 @@ static CUresult fill_instance(Build *build, Instance *instance, CUfunction own, 
 /* Loads a build into the context of a launch that wants it, which may not be one that is captured
  * into a graph. Lets go of the lock meanwhile. */
 static void load(Build *build, CUcontext context, CUfunction handle) {
+  const Kernel kernel = kernels[build->kernel];
   build->loading = true;
   pthread_mutex_unlock(&lock);
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -755,7 +794,7 @@ static void load(Build *build, CUcontext context, CUfunction handle) {
     const CUfunction own = own_function(handle);
     instance->context = context;
     (void)cuCtxPushCurrent(context);
-    status = fill_instance(build, instance, own, &what);
+    status = fill_instance(build, &kernel, instance, own, &what);
     if (status == CUDA_SUCCESS) {
       (void)cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, own);
       (void)cuFuncGetAttribute(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, own);
@@ -1148,6 +1187,7 @@ static Slot *choose(uint32_t number, uint64_t index, const Launch *launch, CUcon
   slot->number = index;
   if (!give_parameters(build, slot, launch) || !fill_variables(build, slot, launch->stream)) {
     *launch->parameters = slot->own_parameters;
+    if (launch->extra != NULL) *launch->extra = slot->own_extra;
     slot->state = FREE;
     refuse(build, "its parameters cannot be given", CUDA_ERROR_INVALID_VALUE);
     return NULL;
@@ -1305,12 +1345,31 @@ static void before_call(CUpti_CallbackId id, const void *call) {
   }
 }
 
-/* What lies in a context goes with it. */
+static bool follow_all(void);
+
+static bool flies_in(CUcontext context) {
+  for (uint32_t i = 0; i < build_count; i++)
+    if (builds[i]->instance != NULL && builds[i]->instance->context == context &&
+        in_use(builds[i]->instance))
+      return true;
+  return false;
+}
+
+/* What lies in a context goes with it, once the records under way are handed over. */
 static void drop_context(CUcontext context) {
+  const uint64_t until = now_ns() + ENDING_MS * 1000000ull;
+  while (flies_in(context) && now_ns() < until) {
+    (void)follow_all();
+    pthread_mutex_unlock(&lock);
+    if (timed && !dead) (void)cuptiActivityFlushAll(0);
+    usleep(500);
+    pthread_mutex_lock(&lock);
+  }
   for (uint32_t i = 0; i < build_count; i++) {
     Instance *instance = builds[i]->instance;
     if (instance == NULL || instance->context != context) continue;
     builds[i]->instance = NULL;
+    builds[i]->dropped = true; /* another may not write into the file of this one */
     release(instance);
   }
   for (uint32_t i = 0; i < context_count; i++)
@@ -1332,7 +1391,8 @@ static bool is_launch(CUpti_CallbackId id) {
 static void CUPTIAPI on_call(void *unused, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                              const void *data) {
   (void)unused;
-  if (dead || inside) return;
+  const bool leaving = domain == CUPTI_CB_DOMAIN_DRIVER_API && is_launch(id) && taken != NULL;
+  if (inside || (dead && !leaving && domain != CUPTI_CB_DOMAIN_RESOURCE)) return;
   inside = 1;
   if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
     const CUpti_ResourceData *resource = data;
@@ -1487,7 +1547,7 @@ static void take_free(char **rest) {
     const bool good = clear(builds[i], slot, instance->stream) == CUDA_SUCCESS &&
                       cuEventRecord(slot->copied, instance->stream) == CUDA_SUCCESS;
     (void)cuCtxPopCurrent(NULL);
-    if (good) slot->state = CLEARING;
+    if (good) slot->state = CLEARING, wake();
   }
 }
 
@@ -1503,8 +1563,6 @@ static void obey(char *line) {
   else if (strcmp(verb, "none") == 0) {
     Build *build = named_build(&rest);
     if (build != NULL) build->state = REFUSED;
-  } else if (strcmp(verb, "pace") == 0) {
-    interval_ns = number(&rest) * 1000, plain_every = number(&rest);
   } else if (strcmp(verb, "store") == 0) {
     const uint32_t kernel = (uint32_t)number(&rest);
     const int64_t launch = (int64_t)number(&rest);
@@ -1513,7 +1571,6 @@ static void obey(char *line) {
     kernels[kernel].stored = launch;
     kernels[kernel].variables = strdup(rest == NULL ? "" : rest);
   }
-  see_launches(hold || !timed || watched_count > 0);
   pthread_cond_broadcast(&changed);
 }
 
@@ -1543,12 +1600,16 @@ static void follow(Build *build, Slot *slot, uint32_t index) {
         cuEventRecord(slot->copied, instance->stream) == CUDA_SUCCESS;
     slot->state = good ? COPYING : READ;
     if (!good) tell("lost %u %u", build->id, index);
-  } else if (slot->copied_ns != 0 || cuEventQuery(slot->copied) == CUDA_SUCCESS) {
-    if (slot->state == COPYING) {
+  } else {
+    const CUresult done = slot->copied_ns != 0 ? CUDA_SUCCESS : cuEventQuery(slot->copied);
+    if (done == CUDA_SUCCESS && slot->state == COPYING) {
       hand_over(build, slot, index);
-    } else {
+    } else if (done == CUDA_SUCCESS) {
       slot->state = FREE;
       pthread_cond_broadcast(&changed);
+    } else if (done != CUDA_ERROR_NOT_READY) {
+      if (slot->state == COPYING) tell("lost %u %u", build->id, index);
+      slot->state = READ;
     }
   }
   (void)cuCtxPopCurrent(NULL);
@@ -1569,6 +1630,7 @@ static bool follow_all(void) {
 
 static bool send_all(void) {
   while (outgoing_used > 0) {
+    sending = true;
     char *text = outgoing;
     const size_t size = outgoing_used;
     outgoing = NULL, outgoing_used = outgoing_room = 0;
@@ -1582,6 +1644,7 @@ static bool send_all(void) {
     }
     free(text);
     pthread_mutex_lock(&lock);
+    sending = false;
     if (done < size) return false;
   }
   return true;
@@ -1612,6 +1675,57 @@ static bool take_commands(void) {
   }
 }
 
+/* gpuwatch is gone: the memory of the maps is the program's again. */
+static void give_back(void) {
+  for (uint32_t i = 0; i < build_count; i++) builds[i]->dropped = true;
+  while (build_count > 0 && !ended) {
+    (void)follow_all();
+    sweep();
+    pthread_mutex_unlock(&lock);
+    usleep(FLIGHT_POLL_MS * 1000);
+    pthread_mutex_lock(&lock);
+  }
+}
+
+/* Seeing a launch costs the program most of a microsecond. Where there are very many, they are seen
+ * for a part of the time, and stand for the others. Without the lock: CUPTI hands over records. */
+static void open_or_close(void) {
+  static uint64_t since, before, opened_ns, sampled_ns;
+  const uint64_t now = now_ns(), passed = now - since;
+  const bool watching = watched_count > 0;
+  const uint64_t open_ms = watching ? WATCHED_OPEN_MS : OPEN_MS;
+  const uint64_t closed_ms = watching ? WATCHED_CLOSED_MS : CLOSED_MS;
+  const uint64_t wanted = closed ? closed_ms : sampling ? open_ms : RATE_MS;
+  const bool was_sampling = sampling;
+  if (hold || !timed || passed < wanted * 1000000) return;
+  if (closed) {
+    (void)cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    closed = false;
+  } else {
+    if (sampling) (void)cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    (void)cuptiActivityFlushAll(0);
+    const double rate = (double)(head->records - before) * 1e9 / (double)passed;
+    closed = sampling;
+    sampling = rate > (sampling ? MANY_A_SECOND / 2 : MANY_A_SECOND);
+    if (closed && !sampling) {
+      (void)cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+      closed = false;
+    }
+  }
+  if (!sampling) opened_ns = sampled_ns = 0;
+  else if (was_sampling) sampled_ns += passed, opened_ns += closed ? passed : 0;
+  stands_for = opened_ns > 0 ? (double)sampled_ns / (double)opened_ns : 1;
+  since = now;
+  before = head->records;
+}
+
+/* How long the worker may sleep. */
+static int nap_ms(bool busy) {
+  if (busy) return FLIGHT_POLL_MS;
+  if (closed) return WATCHED_CLOSED_MS / 4;
+  return sampling ? WATCHED_OPEN_MS / 2 : FLUSH_MS;
+}
+
 static void *work(void *unused) {
   (void)unused;
   inside = 1;
@@ -1623,20 +1737,24 @@ static void *work(void *unused) {
     const bool busy = follow_all();
     sweep();
     if (!send_all() || !take_commands()) break;
+    see_launches(hold || !timed || (watched_count > 0 && !closed) || launching());
     pthread_mutex_unlock(&lock);
     if (timed && now_ns() - flushed > (busy ? BUSY_FLUSH_MS : FLUSH_MS) * 1000000ull) {
       (void)cuptiActivityFlushAll(0);
       flushed = now_ns();
     }
+    open_or_close();
     struct pollfd fds[] = {{link_fd, POLLIN, 0}, {wake_fd, POLLIN, 0}};
-    (void)poll(fds, 2, busy ? FLIGHT_POLL_MS : FLUSH_MS);
+    (void)poll(fds, 2, nap_ms(busy));
     uint64_t woken = 0;
     if (read(wake_fd, &woken, sizeof woken) < 0 && errno != EAGAIN) dead = true;
     pthread_mutex_lock(&lock);
   }
   dead = true;
   pthread_cond_broadcast(&changed);
+  if (!ended) give_back();
   pthread_mutex_unlock(&lock);
+  if (ended) return NULL;
   see_launches(false);
   if (timed) (void)cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   return NULL;
@@ -1644,7 +1762,11 @@ static void *work(void *unused) {
 
 /* ---- beginning and end */
 
-static void in_child(void) { dead = true; }
+static void in_child(void) {
+  dead = true;
+  inside = 1;
+  close(link_fd); /* which is to end with the parent */
+}
 
 static bool in_flight(void) {
   for (uint32_t i = 0; i < build_count; i++)
@@ -1653,20 +1775,22 @@ static bool in_flight(void) {
 }
 
 static void finish(void) {
-  if (dead || getpid() != owner) return;
+  if (getpid() != owner) return;
+  ended = dead;
+  if (ended) return;
   inside = 1;
   if (timed) (void)cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   const uint64_t until = now_ns() + ENDING_MS * 1000000ull;
   pthread_mutex_lock(&lock);
   bool said = false;
-  while (!dead && now_ns() < until && (in_flight() || outgoing_used > 0 || !said)) {
+  while (!dead && now_ns() < until && (in_flight() || outgoing_used > 0 || sending || !said)) {
     if (!in_flight() && !said) tell("bye"), said = true;
     wake();
     pthread_mutex_unlock(&lock);
     usleep(500);
     pthread_mutex_lock(&lock);
   }
-  dead = true;
+  dead = ended = true;
   pthread_mutex_unlock(&lock);
 }
 
@@ -1687,7 +1811,7 @@ static bool make_table(void) {
   snprintf(path, sizeof path, "%s/table", folder);
   const size_t size = sizeof(Head) + ROWS * sizeof(Row);
   const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0 || ftruncate(fd, (off_t)size) != 0) return false;
+  if (fd < 0 || !make_room(fd, size)) return false;
   void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
   if (memory == MAP_FAILED) return false;
@@ -1788,6 +1912,7 @@ int InitializeInjection(void) {
   if (run == NULL || !begin(run)) {
     dead = true;
     if (subscriber != NULL) (void)cuptiUnsubscribe(subscriber);
+    if (timed) (void)cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
     if (link_fd >= 0) close(link_fd);
   }
   inside = 0;

@@ -1,8 +1,9 @@
 """What gpuwatch costs on a GPU, whether it keeps up, and its occupancy next to Nsight Compute's.
 
-    python tests/benchmarks/gpu.py OUTPUT.md [DEVICE]
+    python tests/benchmarks/gpu.py OUTPUT.md [DEVICE] [--no-ncu]
 
-Needs an NVIDIA GPU, PyCUDA and a CUDA toolkit on PATH; `ncu` where it is there and may count.
+Needs an NVIDIA GPU, PyCUDA and a CUDA toolkit on PATH; `ncu` where it is there and may count, and
+is wanted.
 For every program of timing_table.SOURCES: launches per second of the bare plain kernel and of
 the watched one, probed over plain time with its spread for two presets, registers, spills,
 resident blocks, occupancy. Writes a Markdown file and prints it.
@@ -53,17 +54,18 @@ class Row:
 
 def main() -> None:
     output = Path(sys.argv[1])
-    device = sys.argv[2] if len(sys.argv) > 2 else "cuda"
+    counting = "--no-ncu" not in sys.argv
+    device = next((word for word in sys.argv[2:] if word != "--no-ncu"), "cuda")
     with TemporaryDirectory() as name:
-        built = _build(Path(name), device)
+        built = _build(Path(name), device) if counting else {}
         rows = [_measure(source, device) for source in SOURCES]
         try:
-            tool = ncu.find_ncu()
+            tool = ncu.find_ncu() if counting else None
         except UserError as problem:
             print(problem, file=sys.stderr)
-        else:
-            for row in rows:
-                row.ncu = _occupancy(tool, built[row.name])
+            tool = None
+        for row in rows if tool is not None else ():
+            row.ncu = _occupancy(tool, built[row.name])
     text = "\n".join(_lines(rows, device)) + "\n"
     output.write_text(text)
     print(text)

@@ -60,9 +60,26 @@ static void cooperatively(unsigned *data) {
     cudaLaunchCooperativeKernel((void *)together, dim3(64), dim3(256), arguments, 0, 0);
 }
 
+static void on_every_device(unsigned *sums) {
+  int devices = 0;
+  cudaGetDeviceCount(&devices);
+  static unsigned host[N];
+  for (int k = 0; k < devices; k++) {
+    unsigned *data;
+    cudaSetDevice(k);
+    cudaMalloc(&data, sizeof host);
+    cudaMemset(data, k, sizeof host);
+    for (int i = 0; i < 10; i++) add_one<<<N / 256, 256>>>(data, N);
+    cudaMemcpy(host, data, sizeof host, cudaMemcpyDeviceToHost);
+    for (unsigned one : host) *sums += one;
+  }
+  cudaSetDevice(0);
+}
+
 int main(int count, char **words) {
   unsigned *data;
   static unsigned host[N];
+  unsigned devices = 0;
   cudaMalloc(&data, sizeof host);
   cudaMemset(data, 0, sizeof host);
   for (int k = 1; k < count; k++) {
@@ -72,10 +89,11 @@ int main(int count, char **words) {
     if (!strcmp(words[k], "cluster")) in_clusters<<<N / 256, 256>>>(data, N);
     if (!strcmp(words[k], "shapes"))
       for (int i = 0; i < 20; i++) add_one<<<N / 256 / (1 + i % 2), 256>>>(data, N / (1 + i % 2));
+    if (!strcmp(words[k], "devices")) on_every_device(&devices);
     if (!strcmp(words[k], "fault")) add_one<<<1, 32>>>((unsigned *)8, 32);
   }
   cudaError_t status = cudaMemcpy(host, data, sizeof host, cudaMemcpyDeviceToHost);
-  unsigned long long sum = 0;
+  unsigned long long sum = devices;
   for (unsigned i = 0; i < N; i++) sum = sum * 31 + host[i];
   printf("sum %llx, %s\n", sum, cudaGetErrorString(status));
   return status == cudaSuccess ? 0 : 3;

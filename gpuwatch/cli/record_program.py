@@ -31,7 +31,7 @@ def run(given: argparse.Namespace) -> int:
         if name in given.said:
             raise UserError(
                 f"{flag} is for a source that gpuwatch launches",
-                hint="a program's launches are its own: choose them with -k, --launches, -n",
+                hint="a program's launches are its own: choose them with -k, --range, -n",
             )
     callback = callback_of(given)
     if "plain_every" not in given.said:

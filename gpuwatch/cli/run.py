@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -30,6 +32,8 @@ from gpuwatch.tui.app import can_draw, run_app
 from gpuwatch.tui.program_screen import ProgramScreen
 
 _WAIT_SECONDS = 0.05
+_SIGNALLED = 128
+"""Exit status above which the screen was ended by a signal: the program goes on without us."""
 
 
 def parser(command: str) -> argparse.ArgumentParser:
@@ -49,14 +53,14 @@ def run(given: argparse.Namespace) -> int:
         return _without_screen(given)
     keymap = user_keymap()
     watch = RunningProgram(program_options(given, live=True))
-    run_app(
+    status = run_app(
         watch,
         ascii_only=given.ascii,
         shots=Path(given.screenshots),
         keymap=keymap,
         first=partial(ProgramScreen, given.probe, straight=bool(given.kernel)),
     )
-    return _go_on(watch)
+    return status if status > _SIGNALLED else _go_on(watch)
 
 
 def _go_on(watch: RunningProgram) -> int:
@@ -66,6 +70,9 @@ def _go_on(watch: RunningProgram) -> int:
         time.sleep(_WAIT_SECONDS)
         return watch.poll_status() is None
 
+    if watch.poll_status() is None:
+        command = shlex.join(watch.program().command)
+        print(f"gpuwatch: no probes any more, {command} goes on", file=sys.stderr, flush=True)
     with interruptions_ignored():
         try:
             follow(Path(watch.program().output), waits)

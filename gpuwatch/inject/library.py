@@ -14,7 +14,7 @@ from gpuwatch.errors import UserError
 from gpuwatch.toolchain.model import Toolchain
 from gpuwatch.toolchain.process import run
 
-SOURCES = Path(__file__).parent
+SOURCES = Path(__file__).parent / "injection"
 _MAIN = SOURCES / "injection.c"
 _WHEEL = "nvidia-cuda-cupti"
 _CUPTI = "libcupti.so.13"
@@ -100,7 +100,7 @@ def _compiled(compiler: str, cupti: Cupti) -> bytes:
             [
                 *_FLAGS, f"-I{cupti.cuda_include}", f"-I{cupti.include}", "-o", output, _MAIN,
                 f"-L{folder}", "-Wl,--no-as-needed", "-lcuda", cupti.library,
-                f"-Wl,-rpath,{cupti.library.parent}",
+                "-Wl,--enable-new-dtags", f"-Wl,-rpath,{cupti.library.parent}",
             ],
         )  # fmt: skip
         for words in steps:

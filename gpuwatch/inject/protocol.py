@@ -1,4 +1,4 @@
-"""What the injected library and gpuwatch tell each other; `injection.c` is the other side.
+"""What the injected library and gpuwatch tell each other; `injection/` is the other side.
 
 README.md beside this file describes it whole. Lines of words go through a socket; the figures of
 all launches lie in a table that the library writes and gpuwatch reads.

@@ -20,6 +20,7 @@ _MEMORY = Path("/dev/shm")
 """Where it can be written, the folder lies in memory: records go through it."""
 _PREFIX = "gpuwatch-run-"
 _PIECE = 1 << 16
+_UNREADABLE = "its figures cannot be read, as from another container: no kernel of it is seen"
 
 
 @dataclass(slots=True)
@@ -134,6 +135,8 @@ class Server:
             if verb == "hello":
                 self._welcome(link, words)
             self._heard(link, verb, words)
+            if verb == "hello" and link.table is None:
+                self._heard(link, "problem", [_UNREADABLE])
         if link.gone:
             self._selector.unregister(link.connection)
             link.connection.close()
@@ -144,9 +147,9 @@ class Server:
         link.pid, link.parent, link.timed = pid, parent, timed == 1
         link.command = " ".join(words[5:])
         link.folder = self.folder / str(pid)
-        if version == VERSION:
-            link.table = Table(link.folder / TABLE)
-        link.send(self._wishes.line() if version == VERSION else "no")
+        with contextlib.suppress(OSError, ValueError):  # of another mount or process namespace
+            link.table = Table(link.folder / TABLE) if version == VERSION else None
+        link.send("no" if link.table is None else self._wishes.line())
 
 
 def _sweep(home: Path) -> None:

@@ -128,6 +128,14 @@ def test_ways_of_launching(tmp_path: Path, way: str, kernel: str, probed: int) -
     assert ran.kernel(kernel)["probed"] == probed, ran.errors
 
 
+def test_a_reset_device_begins_anew(tmp_path: Path) -> None:
+    program = built("ways", tmp_path, "-lpthread")
+    plain = bare(program, "reset", "shapes")
+    ran = watched(tmp_path, "-k", "add_one", "--", program, "reset", "shapes")
+    assert (ran.status, ran.output) == (plain.status, plain.output)
+    assert ran.kernel("add_one")["probed"] == 25, ran.errors
+
+
 def test_every_device(tmp_path: Path) -> None:
     names = bare("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").output.splitlines()
     if len(names) < 2:

@@ -60,6 +60,13 @@ static void cooperatively(unsigned *data) {
     cudaLaunchCooperativeKernel((void *)together, dim3(64), dim3(256), arguments, 0, 0);
 }
 
+static void with_a_reset() {
+  unsigned *data;
+  cudaMalloc(&data, N * sizeof *data);
+  for (int k = 0; k < 5; k++) add_one<<<N / 256, 256>>>(data, N);
+  cudaDeviceReset();
+}
+
 static void on_every_device(unsigned *sums) {
   int devices = 0;
   cudaGetDeviceCount(&devices);
@@ -80,6 +87,7 @@ int main(int count, char **words) {
   unsigned *data;
   static unsigned host[N];
   unsigned devices = 0;
+  if (count > 1 && !strcmp(words[1], "reset")) with_a_reset();
   cudaMalloc(&data, sizeof host);
   cudaMemset(data, 0, sizeof host);
   for (int k = 1; k < count; k++) {

@@ -1,0 +1,156 @@
+/* ---- what else the program does */
+
+static void learn_function(const void *handle, const void *from, const char *name, bool library) {
+  const Pair *image = find(&images, from);
+  const uint32_t number = kernel_of(name, image != NULL ? image->value : 0, true);
+  if (number == 0 || handle == NULL) return;
+  kernels[number].owner = (void *)(uintptr_t)from;
+  kernels[number].library = library;
+  put(&handles, handle, number, from);
+}
+
+static void after_call(CUpti_CallbackId id, const void *call) {
+  switch (id) {
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoad: {
+      const cuModuleLoad_params *q = call;
+      put(&images, *q->module, keep_image(NULL, q->fname), NULL);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData:
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx:
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadFatBinary: {
+      const cuModuleLoadData_params *q = call; /* all three begin like this */
+      put(&images, *q->module, keep_image(q->image, NULL), NULL);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData: {
+      const cuLibraryLoadData_params *q = call;
+      put(&images, *q->library, keep_image(q->code, NULL), NULL);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuLinkAddData_v2: {
+      const cuLinkAddData_v2_params *q = call;
+      if (q->type == CU_JIT_INPUT_PTX) put(&linked, q->state, keep_image(q->data, NULL), NULL);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuLinkComplete: {
+      const cuLinkComplete_params *q = call;
+      const Pair *text = find(&linked, q->state);
+      if (text != NULL) put(&linked, *q->cubinOut, text->value, q->state);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadFromFile: {
+      const cuLibraryLoadFromFile_params *q = call;
+      put(&images, *q->library, keep_image(NULL, q->fileName), NULL);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuLibraryGetModule: {
+      const cuLibraryGetModule_params *q = call;
+      const Pair *image = find(&images, q->library);
+      if (image != NULL) put(&images, *q->pMod, image->value, q->library);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleGetFunction: {
+      const cuModuleGetFunction_params *q = call;
+      learn_function(*q->hfunc, q->hmod, q->name, false);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuLibraryGetKernel: {
+      const cuLibraryGetKernel_params *q = call;
+      learn_function(*q->pKernel, q->library, q->name, true);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuKernelGetFunction: {
+      const cuKernelGetFunction_params *q = call;
+      const Pair *kernel = find(&handles, q->kernel);
+      if (kernel != NULL) put(&handles, *q->pFunc, kernel->value, kernel->owner);
+      break;
+    }
+    default: break;
+  }
+}
+
+static void before_call(CUpti_CallbackId id, const void *call) {
+  if (id == CUPTI_DRIVER_TRACE_CBID_cuModuleUnload)
+    forget(((const cuModuleUnload_params *)call)->hmod);
+  if (id == CUPTI_DRIVER_TRACE_CBID_cuLibraryUnload)
+    forget(((const cuLibraryUnload_params *)call)->library);
+  if (id == CUPTI_DRIVER_TRACE_CBID_cuLinkDestroy) {
+    const void *state = ((const cuLinkDestroy_params *)call)->state;
+    for (size_t i = 0; i < linked.size; i++)
+      if (linked.pairs[i].key == state || linked.pairs[i].owner == state) linked.pairs[i].value = 0;
+  }
+}
+
+static bool follow_all(void);
+
+static bool flies_in(CUcontext context) {
+  for (uint32_t i = 0; i < build_count; i++)
+    if (builds[i]->instance != NULL && builds[i]->instance->context == context &&
+        in_use(builds[i]->instance))
+      return true;
+  return false;
+}
+
+/* What lies in a context goes with it, once the records under way are handed over. */
+static void drop_context(CUcontext context) {
+  const uint64_t until = now_ns() + ENDING_MS * 1000000ull;
+  while (flies_in(context) && now_ns() < until) {
+    (void)follow_all();
+    pthread_mutex_unlock(&lock);
+    if (timed && !dead) (void)cuptiActivityFlushAll(0);
+    usleep(500);
+    pthread_mutex_lock(&lock);
+  }
+  for (uint32_t i = 0; i < build_count; i++) {
+    Instance *instance = builds[i]->instance;
+    if (instance == NULL || instance->context != context) continue;
+    builds[i]->instance = NULL;
+    builds[i]->dropped = true; /* another may not write into the file of this one */
+    release(instance);
+  }
+  for (uint32_t i = 0; i < context_count; i++)
+    if (contexts[i].context == context) contexts[i] = contexts[--context_count];
+}
+
+static bool is_launch(CUpti_CallbackId id) {
+  switch (id) {
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz: return true;
+    default: return false;
+  }
+}
+
+static void CUPTIAPI on_call(void *unused, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                             const void *data) {
+  (void)unused;
+  const bool leaving = domain == CUPTI_CB_DOMAIN_DRIVER_API && is_launch(id) && taken != NULL;
+  if (inside || (dead && !leaving && domain != CUPTI_CB_DOMAIN_RESOURCE)) return;
+  inside = 1;
+  if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
+    const CUpti_ResourceData *resource = data;
+    pthread_mutex_lock(&lock);
+    if (id == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) drop_context(resource->context);
+    pthread_mutex_unlock(&lock);
+  } else {
+    const CUpti_CallbackData *call = data;
+    const bool enter = call->callbackSite == CUPTI_API_ENTER;
+    if (is_launch(id)) {
+      if (enter) enter_launch(call, id);
+      else leave_launch(call, id);
+    } else {
+      pthread_mutex_lock(&lock);
+      if (enter) before_call(id, call->functionParams);
+      else if (*(const CUresult *)call->functionReturnValue == CUDA_SUCCESS) {
+        if (call->context != NULL) (void)device_of(call->context);
+        after_call(id, call->functionParams);
+      }
+      pthread_mutex_unlock(&lock);
+    }
+  }
+  inside = 0;
+}

@@ -1,0 +1,88 @@
+/* ---- replacing a launch */
+
+/* Which slot this launch goes with; NULL leaves it as it is. */
+static Slot *choose(uint32_t number, uint64_t index, const Launch *launch, CUcontext context,
+                    uint32_t device) {
+  const Kernel *kernel = &kernels[number];
+  if (index < kernel->first || index > kernel->last) return NULL;
+  if (plain_every > 0 && index % (plain_every + 1) == plain_every) return NULL;
+  if (interval_ns > 0 && now_ns() - last_probed_ns < interval_ns) return NULL;
+  Build *build = NULL;
+  Slot *slot = take_slot(number, device, launch, context, &build);
+  if (slot == NULL) return NULL;
+  slot->number = index;
+  if (!give_parameters(build, slot, launch) || !fill_variables(build, slot, launch->stream)) {
+    *launch->parameters = slot->own_parameters;
+    if (launch->extra != NULL) *launch->extra = slot->own_extra;
+    slot->state = FREE;
+    refuse(build, "its parameters cannot be given", CUDA_ERROR_INVALID_VALUE);
+    return NULL;
+  }
+  last_probed_ns = now_ns();
+  *launch->function = build->instance->function;
+  return slot;
+}
+
+static void enter_launch(const CUpti_CallbackData *data, CUpti_CallbackId id) {
+  const Launch launch = read_launch(id, data->functionParams);
+  if (launch.function == NULL || *launch.function == NULL) return;
+  pthread_mutex_lock(&lock);
+  const uint32_t number = kernel_behind(*launch.function);
+  const uint32_t device = device_of(data->context);
+  Noted *noted = &ring[data->correlationId % RING];
+  *noted = (Noted){data->correlationId, number, false, 0};
+  const bool watched = number != 0 && is_watched(number);
+  const bool captured = (watched || !timed) && is_captured(launch.stream);
+  Row *row = number != 0 && (watched || !timed) ? row_of(number, device, &launch.shape) : NULL;
+  if (row != NULL && !timed && !captured) row->launches++, head->launches++;
+  if (row != NULL && launch.clustered) row->clustered = 1;
+  const uint64_t index = number != 0 ? kernels[number].seen++ : 0;
+  if (number != 0 && kernels[number].stored == (int64_t)index) store_launch(number, &launch);
+  if (row != NULL && watched) row->seen++;
+  if (watched && !captured) {
+    Slot *slot = choose(number, index, &launch, data->context, device);
+    if (slot == NULL && row != NULL) row->skipped++;
+    if (slot != NULL) {
+      slot->row = row == NULL ? UINT32_MAX : (uint32_t)(row - rows);
+      slot->correlation = data->correlationId;
+      noted->probed = true;
+      taken = slot, taken_by = data->correlationId;
+    }
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+static Build *build_of(const Slot *slot) {
+  for (uint32_t i = 0; i < build_count; i++) {
+    const Instance *instance = builds[i]->instance;
+    if (instance != NULL && slot >= instance->slots && slot < instance->slots + SLOTS)
+      return builds[i];
+  }
+  return NULL;
+}
+
+static void leave_launch(const CUpti_CallbackData *data, CUpti_CallbackId id) {
+  Slot *slot = taken_by == data->correlationId ? taken : NULL;
+  taken = NULL;
+  if (slot == NULL) return;
+  CUresult *status = data->functionReturnValue;
+  const Launch launch = read_launch(id, data->functionParams);
+  if (*status == CUDA_SUCCESS) {
+    const CUresult recorded = cuEventRecord(slot->launched, launch.stream);
+    pthread_mutex_lock(&lock);
+    slot->state = recorded == CUDA_SUCCESS ? LAUNCHED : FREE;
+    if (!timed && slot->row != UINT32_MAX) rows[slot->row].probed++;
+    wake();
+    pthread_mutex_unlock(&lock);
+    return;
+  }
+  const CUresult refused = *status;
+  *status = launch_own(&launch, slot);
+  pthread_mutex_lock(&lock);
+  ring[data->correlationId % RING].probed = false;
+  Build *build = build_of(slot);
+  slot->state = FREE;
+  if (slot->row != UINT32_MAX) rows[slot->row].refused++;
+  if (build != NULL && *status == CUDA_SUCCESS) refuse(build, "it cannot be launched", refused);
+  pthread_mutex_unlock(&lock);
+}

@@ -77,9 +77,8 @@ def _recorded(given: argparse.Namespace, recorder: ProgramRecorder) -> int:
         complain(entry)
         recorder.event(f"{entry.who}: {entry.text}")
 
-    options = program_options(given, live=False)
-    session = ProgramSession(options, took, said)
-    session.wanted = session.wanted or session.EVERY
+    given.kernel = given.kernel or ProgramSession.EVERY
+    session = ProgramSession(program_options(given, live=False), took, said)
     try:
         status = run_to_end(session)
         for line in program_report.event_lines(session):

@@ -172,7 +172,13 @@ def report_parser(command: str) -> argparse.ArgumentParser:
 
 def record_parser(command: str) -> argparse.ArgumentParser:
     parser = source_parser(command)
-    parser.add_argument("-n", "--launches", type=positive, default=10, help="default 10")
+    parser.usage = (
+        "gpuwatch record [options] SOURCE [-- ARGS...]\n"
+        "       gpuwatch record [options] -- CMD ARGS..."
+    )
+    parser.add_argument(
+        "-n", "--launches", type=positive, default=10, help="default 10, of a program all"
+    )
     parser.add_argument(
         "-o", "--output", metavar="DIR", default="", help="the folder (default trace/<time>)"
     )

@@ -8,7 +8,14 @@ import sys
 from pathlib import Path
 
 from gpuwatch.cli.arguments import base_parser, count
-from gpuwatch.cli.programs import add_program, complain, exit_status, program_options, run_to_end
+from gpuwatch.cli.programs import (
+    Complaints,
+    add_program,
+    exit_status,
+    program_options,
+    require_room,
+    run_to_end,
+)
 from gpuwatch.engine.program_attachment import Stored
 from gpuwatch.engine.program_session import ProgramSession
 from gpuwatch.errors import UserError
@@ -29,16 +36,16 @@ def run(given: argparse.Namespace) -> int:
     target = Path(given.output)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UserError(f"{target} exists", hint="name another folder with -o")
+    require_room(target)
     if not given.kernel:
         raise UserError("which kernel is to be stored?", hint="name it, or a part of it, with -k")
-    session = ProgramSession(program_options(given, live=False), log=complain)
+    session = ProgramSession(program_options(given, live=False), log=Complaints())
     session.storing = given.launch
     done: list[Path] = []
 
-    def each() -> bool:
+    def each() -> None:
         if session.stored is not None and not done and not session.stored.problem:
             done.append(_stored(session.stored, target, given))
-        return True
 
     try:
         status = run_to_end(session, each)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from gpuwatch.cli.arguments import above_zero, count, launch_range, memory_bytes
 from gpuwatch.engine.frame import LogEntry
 from gpuwatch.engine.program_session import ProgramOptions, ProgramSession, whole_command
+from gpuwatch.errors import UserError
 from gpuwatch.instrument.memory import DEFAULT_LIMIT
 
 _POLL_SECONDS = 0.05
@@ -82,17 +85,34 @@ def program_options(given: argparse.Namespace, *, live: bool) -> ProgramOptions:
     return options if last is None else options.until(last)
 
 
-def run_to_end(session: ProgramSession, each: Callable[[], bool] = lambda: True) -> int:
-    """Starts the program and listens until it has ended; its exit status, negative for a signal.
+def run_to_end(session: ProgramSession, each: Callable[[], None] = lambda: None) -> int:
+    """Starts the program and listens until it has ended, calling `each` after every turn; its exit
+    status, negative for a signal.
 
-    `each` is asked after every turn whether to go on listening; the program then ends by itself.
-    An interruption reaches the program, which is in the same group, and is its own affair.
+    An interruption reaches the program, which is in the same group, and is its own affair. After
+    SIGTERM or SIGHUP it goes on unprobed, which is said, and the signal is what is given. After a
+    UserError it goes on so, too, and that is raised once it has ended.
     """
-    with interruptions_ignored():
+    with interruptions_ignored(), _endings_noted() as noted:
         session.start()
-        while not session.idle and each():
-            session.poll(_POLL_SECONDS)
-        return session.wait()
+        try:
+            while not session.idle and not noted:
+                session.poll(_POLL_SECONDS)
+                each()
+        except UserError:
+            session.close()
+            session.wait()
+            raise
+        if not noted:
+            return session.wait()
+    goes_on(session.options.command, session.pid)
+    return -noted[0]
+
+
+def goes_on(command: Sequence[str], pid: int, where: str = "") -> None:
+    """Says that the program runs without probes from now on."""
+    words = f"gpuwatch: no probes any more, {shlex.join(command)} goes on as process {pid}"
+    print(words + where, file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -105,15 +125,44 @@ def interruptions_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+@contextmanager
+def _endings_noted() -> Iterator[list[int]]:
+    """The numbers of the signals that are to end us, as they come."""
+    noted: list[int] = []
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(one, lambda number, _frame: noted.append(number)) for one in numbers]
+    try:
+        yield noted
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
 def exit_status(status: int) -> int:
     """As a shell gives it: 128 and the number of the signal that ended the program."""
     return status if status >= 0 else 128 - status
 
 
-def complain(entry: LogEntry) -> None:
-    """Prints what went wrong, beside the program's own output."""
-    if entry.who == "error":
-        print(f"gpuwatch: {entry.text}", file=sys.stderr, flush=True)
+class Complaints:
+    """Prints what goes wrong, beside the program's own output, each thing once."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def __call__(self, entry: LogEntry) -> None:
+        if entry.who == "error" and entry.text not in self._said:
+            self._said.add(entry.text)
+            print(f"gpuwatch: {entry.text}", file=sys.stderr, flush=True)
+
+
+def require_room(target: Path) -> None:
+    """Raises UserError where a file or folder of this name cannot be made."""
+    place = next(one for one in (target, *target.absolute().parents) if one.exists())
+    if not os.access(place, os.W_OK):
+        raise UserError(
+            f"{target} cannot be written: {place} may not be written to",
+            hint="name a place on a disk with room, that you may write to",
+        )
 
 
 def follow(path: Path, wait: Callable[[], bool]) -> None:

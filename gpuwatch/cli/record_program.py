@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from gpuwatch.cli.arguments import callback_of
-from gpuwatch.cli.programs import complain, exit_status, program_options, run_to_end
+from gpuwatch.cli.programs import Complaints, exit_status, program_options, run_to_end
 from gpuwatch.cli.report_console import report_console
 from gpuwatch.engine import callbacks, program_report
 from gpuwatch.engine.frame import LogEntry
@@ -42,14 +42,13 @@ def run(given: argparse.Namespace) -> int:
         given.launches if "launches" in given.said else 0,
     )
     try:
-        status = _recorded(given, recorder)
+        status, why = _recorded(given, recorder)
     except BaseException:
         recorder.abandon()
         raise
     if not recorder.launches:
         recorder.abandon()
-        print("gpuwatch: no launch was recorded: `gpuwatch run --no-screen -- CMD` lists the "
-              "kernels, and why one cannot be probed", file=sys.stderr)  # fmt: skip
+        print(f"gpuwatch: no launch was recorded: {why}", file=sys.stderr)
         return exit_status(status) or 1
     folder = recorder.finish()
     trace = Trace(folder)
@@ -63,7 +62,8 @@ def run(given: argparse.Namespace) -> int:
     return exit_status(status)
 
 
-def _recorded(given: argparse.Namespace, recorder: ProgramRecorder) -> int:
+def _recorded(given: argparse.Namespace, recorder: ProgramRecorder) -> tuple[int, str]:
+    """The program's exit status, and why nothing was recorded if nothing was."""
     full = [False]
 
     def took(records: Records) -> None:
@@ -72,6 +72,8 @@ def _recorded(given: argparse.Namespace, recorder: ProgramRecorder) -> int:
             for key in tuple(session.attachments):
                 session.detach(key)
             session.wanted = ""
+
+    complain = Complaints()
 
     def said(entry: LogEntry) -> None:
         complain(entry)
@@ -83,7 +85,7 @@ def _recorded(given: argparse.Namespace, recorder: ProgramRecorder) -> int:
         status = run_to_end(session)
         for line in program_report.event_lines(session):
             recorder.event(line)
+        return status, program_report.nothing_words(session)
     finally:
         session.close()
         session.remove()
-    return status

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 import time
 from functools import partial
@@ -12,12 +11,14 @@ from pathlib import Path
 
 from gpuwatch.cli.arguments import base_parser
 from gpuwatch.cli.programs import (
+    Complaints,
     add_program,
-    complain,
     exit_status,
     follow,
+    goes_on,
     interruptions_ignored,
     program_options,
+    require_room,
     run_to_end,
 )
 from gpuwatch.cli.report_console import report_console
@@ -28,6 +29,7 @@ from gpuwatch.engine.program_attachment import Records
 from gpuwatch.engine.program_frames import FrameMaker
 from gpuwatch.engine.program_session import ProgramSession
 from gpuwatch.engine.program_watch import RunningProgram
+from gpuwatch.errors import UserError
 from gpuwatch.tui.app import can_draw, run_app
 from gpuwatch.tui.program_screen import ProgramScreen
 
@@ -50,6 +52,7 @@ def parser(command: str) -> argparse.ArgumentParser:
 def run(given: argparse.Namespace) -> int:
     """Gives the exit status of the program."""
     if given.no_screen or given.json or not can_draw():
+        _check(given)
         return _without_screen(given)
     keymap = user_keymap()
     watch = RunningProgram(program_options(given, live=True))
@@ -60,7 +63,36 @@ def run(given: argparse.Namespace) -> int:
         keymap=keymap,
         first=partial(ProgramScreen, given.probe, straight=bool(given.kernel)),
     )
-    return status if status > _SIGNALLED else _go_on(watch)
+    if status > _SIGNALLED:
+        return _left(watch, status)
+    return _go_on(watch)
+
+
+def _check(given: argparse.Namespace) -> None:
+    """Raises UserError for what has no meaning without a screen, before the program runs."""
+    for name in ("probe", "range", "max_rate", "plain_every"):
+        if name in given.said and not given.kernel:
+            raise UserError(
+                f"--{name.replace('_', '-')} is for a kernel that is probed, and without a screen "
+                "none is chosen",
+                hint="name one with -k; `gpuwatch run --no-screen -- CMD` lists them",
+            )
+    if given.json:
+        target = Path(given.json)
+        if target.is_dir():
+            raise UserError(f"{target} is a folder", hint="name a file for --json")
+        require_room(target)
+
+
+def _left(watch: RunningProgram, status: int) -> int:
+    """A signal has ended the screen: what the program has printed so far is printed."""
+    output = Path(watch.program().output)
+    follow(output, lambda: False)
+    if watch.poll_status() is None:
+        goes_on(watch.program().command, watch.program().pid, f"; its output goes to {output}")
+    else:
+        watch.remove()
+    return status
 
 
 def _go_on(watch: RunningProgram) -> int:
@@ -71,8 +103,7 @@ def _go_on(watch: RunningProgram) -> int:
         return watch.poll_status() is None
 
     if watch.poll_status() is None:
-        command = shlex.join(watch.program().command)
-        print(f"gpuwatch: no probes any more, {command} goes on", file=sys.stderr, flush=True)
+        goes_on(watch.program().command, watch.program().pid)
     with interruptions_ignored():
         try:
             follow(Path(watch.program().output), waits)
@@ -89,7 +120,7 @@ def _without_screen(given: argparse.Namespace) -> int:
         key = records.attachment.key
         makers.setdefault(key, FrameMaker(records.attachment)).observed()
 
-    session = ProgramSession(program_options(given, live=False), took, complain)
+    session = ProgramSession(program_options(given, live=False), took, Complaints())
     try:
         status = run_to_end(session)
         found = (maker.frame() for maker in makers.values())
@@ -104,8 +135,12 @@ def _print(given: argparse.Namespace, session: ProgramSession, frames: list[Fram
     if given.json:
         values = program_report.as_json(session)
         values["frames"] = [report.as_json(frame) for frame in frames]
-        Path(given.json).write_text(json.dumps(values, indent=2) + "\n")
-        return
+        try:
+            Path(given.json).write_text(json.dumps(values, indent=2) + "\n")
+        except OSError as problem:
+            print(f"gpuwatch: cannot write {given.json}: {problem.strerror}", file=sys.stderr)
+        else:
+            return
     console = report_console(errors=True)
     program_report.render(session, console)
     for frame in frames:

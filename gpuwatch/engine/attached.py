@@ -62,6 +62,10 @@ class AttachedBuild:
     constants: tuple[str, ...]
     observed: int = 0
     """Launches whose records were read."""
+    row: int = 0
+    """Of the process's table: that of its shape."""
+    seconds: float = 0.0
+    """Of the launch whose records were read last."""
     resident_plain: int = 0
     resident_probed: int = 0
     missing: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 
 from gpuwatch.engine.attached import AttachedBuild, SlotBytes, Wanted
@@ -20,19 +21,33 @@ class Attachment:
     builds: dict[int, AttachedBuild] = field(default_factory=dict)
     shapes: dict[tuple[int, Shape], Wanted] = field(default_factory=dict)
     """By device and shape, what was woven last."""
+    held: dict[int, int] = field(default_factory=dict)
+    """By device, bytes of the maps of all builds."""
     problem: UserError | None = None
-    newest: int | None = None
-    row: int = 0
     taken: int = 0
     """Launches whose records were read."""
     before: int = 0
     """Launches of the kernel when the probe was attached."""
-    seconds: float = 0.0
-    """Of the launch whose records were read last."""
+    _ended: bool = False
+    _sending: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def key(self) -> str:
         return key_of(self.process, self.kernel)
+
+    def send(self, line: str) -> None:
+        """Sends what was woven for it, unless it has ended: the library would take that for the
+        probe that has come in its place."""
+        with self._sending:
+            if not self._ended:
+                self.process.link.send(line)
+
+    def end(self) -> None:
+        """Its probe is taken off, and no records of it are read any more."""
+        with self._sending:
+            self._ended = True
+        for number in tuple(self.builds):
+            (self.process.link.folder / f"slots-{number}").unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,13 +32,14 @@ class FrameMaker:
 
     def reset(self) -> None:
         """Forgets what was accumulated."""
-        for build in self.attachment.builds.values():
+        for build in tuple(self.attachment.builds.values()):
             build.observed = 0
             build.reader.reset()
 
     def build(self) -> AttachedBuild | None:
         """That of the shape that is launched most, of those whose records have come."""
-        seen = [one for one in self.attachment.builds.values() if one.observed]
+        builds = tuple(self.attachment.builds.values())  # the weaver adds to them
+        seen = [one for one in builds if one.observed]
         return max(seen, key=lambda one: one.observed, default=None)
 
     def frame(self) -> Frame | None:
@@ -48,7 +49,7 @@ class FrameMaker:
             return None
         process, table = attachment.process, attachment.process.link.table
         assert table is not None  # its records came through it
-        row = table.row(attachment.row)
+        row = table.row(build.row)
         seen, reading = medians(row), build.reader.reading()
         shape, layout = build.wanted.shape, build.layout
         self._serial += 1
@@ -72,7 +73,7 @@ class FrameMaker:
             registers_plain=int(row["registers"]) or build.plain.registers,
             registers_probed=build.assembled.registers,
             seconds_plain=seen.plain,
-            seconds_probed=seen.probed or attachment.seconds,
+            seconds_probed=seen.probed or build.seconds,
             wall_seconds_per_launch=self._rate.wall_seconds,
             resident_blocks=build.resident_probed,
             running_cycles_mean=reading.running_mean,

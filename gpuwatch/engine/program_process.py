@@ -57,6 +57,8 @@ class Process:
     """Kernels of which the library waits to hear whether they are wanted."""
     problem: str = ""
     status: str | None = None
+    said_bye: bool = False
+    """Whether it has told all before it ended."""
     _found: dict[tuple[int, str], ImagePtx] = field(default_factory=dict)
     _modules: dict[tuple[int, str], Module] = field(default_factory=dict)
     _addresses: dict[tuple[int, int], dict[str, int]] = field(default_factory=dict)
@@ -90,6 +92,7 @@ class Process:
                 self.problem = " ".join(words)
             case "at":
                 place = self._addresses.setdefault((int(words[0]), int(words[1])), {})
+                place.pop(words[2], None)
                 if int(words[3]):
                     place[words[2]] = int(words[3])
             case "located":
@@ -132,7 +135,7 @@ class Process:
                 hint="it may be stopped; try again",
                 status=1,
             )
-        return self._addresses.get((kernel, device), {})
+        return dict(self._addresses.get((kernel, device), {}))
 
     # ---- images
 

@@ -79,7 +79,7 @@ def facts_of(attachment: Attachment, build: AttachedBuild) -> KernelFacts:
     """What a trace says of a kernel in one shape."""
     table = attachment.process.link.table
     assert table is not None  # its records came through it
-    row = table.row(attachment.row)
+    row = table.row(build.row)
     seen, shape, wanted = medians(row), build.wanted.shape, build.wanted
     return KernelFacts(
         name=attachment.kernel.name,

@@ -14,6 +14,7 @@ from gpuwatch.engine.program_process import ended_words
 from gpuwatch.engine.program_session import ProgramSession
 
 _NAME = 60
+_NAMED = 8
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 
 
@@ -51,10 +52,14 @@ def render(session: ProgramSession, console: Console) -> None:
     else:
         console.print(_none_words(session))
     if any(one.estimated for one in kernels):
-        console.print("~ launches came so fast that one in five was seen and stands for the others")
+        console.print("~ launches came so fast that a part was seen and stands for the others")
     for process in session.processes.values():
         for text in _lost(process.link.table.lost if process.link.table else (0, 0)):
             console.print(f"process {process.pid}: {text}")
+    for text in _unheard(session):
+        console.print(text)
+    if session.options.kernel and not any(one.probed for one in kernels):
+        console.print(f"no launch was probed: {nothing_words(session)}")
 
 
 def event_lines(session: ProgramSession) -> list[str]:
@@ -65,7 +70,7 @@ def event_lines(session: ProgramSession) -> list[str]:
         took = _seconds(one.total_seconds)
         text = f"process {one.process}: {one.launches} launches of {one.name} {shape}, {took}"
         lines.append(f"{text}, {one.probed} probed" + (f"; {one.why}" if one.why else ""))
-    return lines
+    return lines + _unheard(session)
 
 
 def _cells(one: ProgramKernel, *, several: bool) -> list[str]:
@@ -74,9 +79,11 @@ def _cells(one: ProgramKernel, *, several: bool) -> list[str]:
     about = "~" if one.estimated else ""
     cells += [f"{about}{one.launches:,}", shape + (f" +{one.shapes - 1}" if one.shapes > 1 else "")]
     cells += [about + _seconds(one.total_seconds), _seconds(one.mean_seconds)]
-    cells += [str(one.registers or ""), f"{one.static_shared + one.dynamic_shared:,} B"]
+    shared = f"{one.static_shared + one.dynamic_shared:,} B" if one.registers else "-"
+    cells += [str(one.registers or "-"), shared]
     cells += ["" if one.occupancy is None else f"{one.occupancy:.0%}"]
-    return [*cells, one.why or one.origin]
+    graphs = f", {one.in_graphs:,} in graphs" if one.in_graphs else ""
+    return [*cells, (one.why or one.origin) + graphs]
 
 
 def _seconds(value: float | None) -> str:
@@ -88,8 +95,43 @@ def _seconds(value: float | None) -> str:
 
 def _none_words(session: ProgramSession) -> str:
     if not session.processes:
-        return "the program does not use CUDA: no process of it has called the driver"
-    return "the program launched no kernel"
+        return (
+            "the program does not use CUDA: no process of it has called the driver "
+            "(if it should have: `gpuwatch doctor`)"
+        )
+    seen = all(process.said_bye and not process.problem for process in session.processes.values())
+    return "the program launched no kernel" if seen else "no kernel of the program was seen"
+
+
+def nothing_words(session: ProgramSession) -> str:
+    """Why no launch of the program was probed."""
+    options, kernels = session.options, kernels_of(session)
+    matching = [one for one in kernels if session.is_wanted(one.name, one.mangled)]
+    if not kernels:
+        return _none_words(session)
+    if not matching:
+        return f"no kernel has {options.kernel!r} in its name; launched were " + ", ".join(
+            sorted({one.name.partition("(")[0] for one in kernels})[:_NAMED]
+        )
+    reasons = sorted({one.why for one in matching if one.why})
+    if reasons:
+        return "; ".join(reasons)
+    if options.first or options.last < max(one.launches for one in matching):
+        return f"there were {max(one.launches for one in matching)} launches of it, counted from 0"
+    return "what went wrong stands above" if session.attachments else "no launch was probed"
+
+
+def _unheard(session: ProgramSession) -> list[str]:
+    """Of processes that ended without telling their last launches."""
+    found = []
+    for process in session.processes.values():
+        if not process.said_bye and process.status is not None:
+            how = f", by {process.status}" if process.status.startswith("signal") else ""
+            found.append(
+                f"process {process.pid} has ended at once{how}: launches of its last moments may "
+                "be missing"
+            )
+    return found
 
 
 def _lost(lost: tuple[int, int]) -> list[str]:

@@ -82,6 +82,7 @@ class ProgramSession:
         self, options: ProgramOptions, took: Took = lambda _one: None,
         log: Callable[[LogEntry], None] = lambda _entry: None,
     ) -> None:  # fmt: skip
+        _refuse_another_tool()
         self.options = options
         self._took, self._log = took, log
         self.toolchain: Toolchain = find(options.cuda_home)
@@ -133,11 +134,6 @@ class ProgramSession:
                 target.close()
 
     def _environment(self) -> dict[str, str]:
-        if os.environ.get(INJECTION):
-            raise UserError(
-                f"{INJECTION} is set: another tool injects a library already",
-                hint=f"unset {INJECTION}",
-            )
         own = {INJECTION: str(self._library), RUN: str(self._server.folder)}
         return {**_LIKES_PTX, **os.environ, **own}
 
@@ -183,6 +179,9 @@ class ProgramSession:
         load(probe)
         process.module(kernel, process.arch)
         attachment = Attachment(process, kernel, probe, before=process.launches_of(kernel))
+        before = self.attachments.get(key)
+        if before is not None:
+            before.end()
         self.attachments[key] = attachment
         first, last = self.options.first, self.options.last
         process.link.send(f"watch {kernel.number} {first} {last}")
@@ -193,6 +192,7 @@ class ProgramSession:
         """Takes the probe off a kernel, if it has one."""
         attachment = self.attachments.pop(key, None)
         if attachment is not None:
+            attachment.end()
             attachment.process.link.send(f"ignore {attachment.kernel.number}")
 
     def _find(self, key: str) -> tuple[Process, KernelSeen]:
@@ -225,7 +225,7 @@ class ProgramSession:
         process.undecided = [] if process.devices else process.undecided
         for number in numbers:
             kernel = process.kernels[number]
-            if not self._is_wanted(kernel):
+            if not self.is_wanted(kernel.name, kernel.mangled):
                 if self.options.hold:
                     process.link.send(f"ignore {number}")
                 continue
@@ -236,11 +236,10 @@ class ProgramSession:
                 process.link.send(f"ignore {number}")
                 self._say("error", problem.render())
 
-    def _is_wanted(self, kernel: KernelSeen) -> bool:
+    def is_wanted(self, *names: str) -> bool:
+        """Whether a kernel of these names is one to attach to as it comes."""
         part = self.wanted
-        if part == self.EVERY:
-            return True
-        return bool(part) and (part in kernel.name or part in kernel.mangled)
+        return part == self.EVERY or (bool(part) and any(part in name for name in names))
 
     def _attach(self, process: Process, kernel: KernelSeen) -> None:
         self.attach(key_of(process, kernel), self.options.probe)
@@ -248,6 +247,9 @@ class ProgramSession:
     def _store(self, process: Process, kernel: KernelSeen) -> None:
         """Has the library store the launch that is wanted, with its memory, unless another kernel
         is stored first; `stored` tells. Raises UserError when the kernel has no PTX."""
+        if self.stored is not None:
+            process.link.send(f"ignore {kernel.number}")
+            return
         module, _ = process.module(kernel, process.arch)
         names = (
             *global_variables(module, kernel.mangled),
@@ -258,6 +260,9 @@ class ProgramSession:
 
     def _problem(self, process: Process, _words: list[str]) -> None:
         self._say("error", f"process {process.pid}: {process.problem}")
+
+    def _bye(self, process: Process, _words: list[str]) -> None:
+        process.said_bye = True
 
     def _gone(self, process: Process, _words: list[str]) -> None:
         if process.status is None:
@@ -291,6 +296,7 @@ class ProgramSession:
     def _again(self, attachment: Attachment, changed: Wanted) -> None:
         """Has the kernel woven once more, in another way."""
         attachment.shapes[changed.device.ordinal, changed.shape] = changed
+        attachment.held.clear()  # the library lets go of all builds of the kernel
         first, last = self.options.first, self.options.last
         attachment.process.link.send(f"watch {attachment.kernel.number} {first} {last}")
 
@@ -317,15 +323,14 @@ class ProgramSession:
                 changed = replace(build.wanted, counts=build.counts(slot))
                 self._again(attachment, changed)
             else:
-                self._take(Records(attachment, build, slot, launch, ns / 1e9), number, row)
+                self._take(Records(attachment, build, slot, launch, ns / 1e9), row)
         process.link.send(f"free {number} {index}")
 
-    def _take(self, records: Records, number: int, row: int) -> None:
+    def _take(self, records: Records, row: int) -> None:
         attachment, build = records.attachment, records.build
         build.observed += 1
+        build.row, build.seconds = row, records.seconds
         attachment.taken += 1
-        attachment.newest, attachment.row = number, row
-        attachment.seconds = records.seconds
         build.reader.observe(records.slot)
         self._took(records)
 
@@ -351,6 +356,7 @@ class ProgramSession:
         "kernel": _kernel,
         "device": _decide,
         "problem": _problem,
+        "bye": _bye,
         "gone": _gone,
         "want": _want,
         "loaded": _loaded,
@@ -359,6 +365,14 @@ class ProgramSession:
         "lost": _lost,
         "stored": _stored,
     }
+
+
+def _refuse_another_tool() -> None:
+    if os.environ.get(INJECTION):
+        raise UserError(
+            f"{INJECTION} is set: another tool injects a library already",
+            hint=f"unset {INJECTION}",
+        )
 
 
 def whole_command(words: Sequence[str]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import tempfile
 import threading
 import time
 from collections import deque
@@ -42,7 +43,7 @@ class RunningProgram:
         self._entries: deque[LogEntry] = deque(maxlen=_LOG_ENTRIES)
         self._requests: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._session = ProgramSession(options, self._took, self._entries.append)
-        output = self._session.folder / "output"
+        output = Path(tempfile.gettempdir()) / f"{self._session.folder.name}.output"
         self._session.options = replace(options, output=output)
         self._probe = options.probe
         self._makers: dict[str, FrameMaker] = {}
@@ -53,13 +54,14 @@ class RunningProgram:
         self._state = ProgramState("starting", options.command, 0, str(output))
         self._frame: Frame | None = None
         self._listing: Listing | None = None
-        self._status = Status("waiting", "waiting for the program's first kernel")
+        self._status = Status("waiting", _waited_for(options))
         self._said = 0
         self._closed = False
         try:
             self._session.start()
         except UserError:
             self._session.close()
+            self._session.remove()
             raise
         self._thread = threading.Thread(target=self._run, name="gpuwatch-program", daemon=True)
         self._thread.start()
@@ -142,8 +144,11 @@ class RunningProgram:
         self.select()
 
     def close(self) -> None:
+        """The program goes on unprobed; a recording under way keeps what it has."""
         self._closed = True
         self._thread.join(0.5)
+        if self._recorder is not None:
+            self._recorder.abandon()
         self._session.close()
 
     def poll_status(self) -> int | None:
@@ -157,6 +162,7 @@ class RunningProgram:
     def remove(self) -> None:
         """Removes what the run has left, its output too."""
         self._session.remove()
+        Path(self._state.output).unlink(missing_ok=True)
 
     # ---- the thread
 
@@ -220,7 +226,8 @@ class RunningProgram:
         if attachment.problem is not None:
             self._status = Status("failed", attachment.problem.message, attachment.problem)
         elif build is None:
-            words = "waiting for the program to launch it"
+            gone = attachment.process.status is not None
+            words = "its process has ended" if gone else "waiting for the program to launch it"
             self._status = Status("waiting", words)
         else:
             ended = self._state.state == "ended"
@@ -262,3 +269,9 @@ class RunningProgram:
 
     def _record(self, target: Path, launches: int) -> None:
         self._recorder = ProgramRecorder(target, launches)
+
+
+def _waited_for(options: ProgramOptions) -> str:
+    if options.kernel:
+        return f"waiting for a kernel with {options.kernel!r} in its name"
+    return "waiting for the program's first kernel"

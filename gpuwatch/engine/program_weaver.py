@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -12,8 +13,10 @@ from gpuwatch.engine.attached import AttachedBuild, Wanted, build_attached
 from gpuwatch.engine.background import guarded
 from gpuwatch.engine.program_attachment import Attachment
 from gpuwatch.engine.program_process import KernelSeen, Process
+from gpuwatch.errors import UserError
 from gpuwatch.inject.protocol import BuildOrder, Shape
 from gpuwatch.probe import load
+from gpuwatch.ptx.model import Module
 from gpuwatch.ptx.parameters import block_bytes
 from gpuwatch.ptx.placed import global_variables
 from gpuwatch.toolchain import Toolchain
@@ -55,32 +58,33 @@ class Weaver:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _job(self, attachment: Attachment, device: int, shape: Shape) -> None:
-        process, kernel = attachment.process, attachment.kernel
-        made, problem = guarded(partial(self._made, attachment, device, shape), "weaver")
-        if made is None or problem is not None:
-            attachment.problem = problem
-            process.link.send(f"none {kernel.number} {device} {shape.words()}")
-            if problem is not None:
-                self._say("error", problem.render())
-            return
+        order, problem = guarded(partial(self._ordered, attachment, device, shape), "weaver")
+        if order is not None:
+            attachment.send(order.line())
+        else:
+            if not attachment.builds:  # else launches in other shapes are probed
+                attachment.problem = problem
+            attachment.send(f"none {attachment.kernel.number} {device} {shape.words()}")
+        if problem is not None:
+            self._say("error", problem.render())
+
+    def _ordered(self, attachment: Attachment, device: int, shape: Shape) -> BuildOrder:
+        known = attachment.shapes.get((device, shape))
+        if known is None:
+            wanted = attachment.shapes[device, shape] = _wanted(attachment, device, shape)
+        else:  # its variables lie elsewhere once the device was reset
+            wanted = replace(known, addresses=_addresses(attachment, device, known.module))
+        made = build_attached(wanted, self._toolchain, self._map_limit)
         number = next(self._numbers)
         order = self._order(number, attachment, made)
         attachment.builds[number] = made
-        process.link.send(order.line())
-
-    def _made(self, attachment: Attachment, device: int, shape: Shape) -> AttachedBuild:
-        known = attachment.shapes.get((device, shape))
-        if known is None:
-            known = _wanted(attachment, device, shape)
-            attachment.shapes[device, shape] = known
-        return build_attached(known, self._toolchain, self._map_limit)
+        return order
 
     def _order(self, number: int, attachment: Attachment, made: AttachedBuild) -> BuildOrder:
         wanted, woven = made.wanted, made.woven
         cubin = self._folder / f"{number}.cubin"
         cubin.write_bytes(made.assembled.cubin)
         entry = next(one for one in wanted.module.entries() if one.name == wanted.entry)
-        slots = min(_SLOTS, max(1, _SLOT_SHARE // max(1, sum(made.layout.buffers))))
         return BuildOrder(
             number=number,
             kernel=attachment.kernel.number,
@@ -92,11 +96,28 @@ class Weaver:
             variable=woven.pointer_variable,
             parameters=len(entry.parameters),
             parameter_bytes=block_bytes(entry.parameters),
-            slots=slots if woven.takes_pointers else 1,
+            slots=self._slots(attachment, made),
             buffers=made.layout.buffers,
             constants=made.constants,
             fixed=tuple(self._fixed(number, made)),
         )
+
+    def _slots(self, attachment: Attachment, made: AttachedBuild) -> int:
+        """For how many launches there is memory on the GPU: all shapes share the limit. Raises
+        UserError where there is none for one."""
+        device, size = made.wanted.device.ordinal, max(1, sum(made.layout.buffers))
+        held = attachment.held.get(device, 0)
+        room = self._map_limit - held
+        if size > room:
+            raise UserError(
+                f"no memory is left for maps of {attachment.kernel.name} in one more shape, "
+                f"{made.wanted.shape.words()}: {held:,} bytes are those of others",
+                hint="launches in this shape run without the probe; raise --map-limit",
+            )
+        slots = min(_SLOTS, max(1, min(_SLOT_SHARE, room) // size))
+        slots = slots if made.woven.takes_pointers else 1
+        attachment.held[device] = held + slots * size
+        return slots
 
     def _fixed(self, number: int, made: AttachedBuild) -> list[tuple[int, Path]]:
         found = []
@@ -111,7 +132,6 @@ def _wanted(attachment: Attachment, device: int, shape: Shape) -> Wanted:
     process, kernel = attachment.process, attachment.kernel
     info = process.info(device)
     module, target = process.module(kernel, info.arch)
-    names = global_variables(module, kernel.mangled)
     seconds = _longest(process, kernel)
     return Wanted(
         module=module,
@@ -121,9 +141,26 @@ def _wanted(attachment: Attachment, device: int, shape: Shape) -> Wanted:
         info=info,
         device=process.devices[device],
         program=load(attachment.probe),
-        addresses=process.locate(kernel.number, device, names),
+        addresses=_addresses(attachment, device, module),
         brief=0 < seconds < _BRIEF_SECONDS,
     )
+
+
+def _addresses(attachment: Attachment, device: int, module: Module) -> Mapping[str, int]:
+    """Raises UserError where the probed kernel would write to a variable of its own instead; what
+    has an initial value and is not to be found is taken for a text that kernels print."""
+    process, kernel = attachment.process, attachment.kernel
+    names = global_variables(module, kernel.mangled)
+    found = process.locate(kernel.number, device, names)
+    texts = {one.name for one in module.variables if one.initial}
+    missing = [name for name in names if name not in found and name not in texts]
+    if missing:
+        raise UserError(
+            f"the driver does not tell where the variable {missing[0]} of {kernel.name} lies",
+            hint="the program's own kernel runs; watch another kernel of the program",
+            status=1,
+        )
+    return found
 
 
 def _longest(process: Process, kernel: KernelSeen) -> float:

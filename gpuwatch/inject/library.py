@@ -51,6 +51,11 @@ def build_library(toolchain: Toolchain) -> Path:
 def require_compiler() -> str:
     """The C compiler: CC, else the first on PATH. Raises UserError when there is none."""
     named = os.environ.get("CC")
+    if named and shutil.which(named) is None:
+        raise UserError(
+            f"the library that is injected needs a C compiler, and CC names none: {named}",
+            hint="unset CC, or name one that is on PATH",
+        )
     found = named or next((one for one in ("cc", "gcc", "clang") if shutil.which(one)), None)
     if found is None:
         raise UserError(

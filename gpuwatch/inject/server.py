@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import selectors
 import shutil
@@ -40,9 +41,14 @@ class Link:
 
     def send(self, line: str) -> None:
         """Sends a line, from any thread; nothing to a process that is gone."""
-        with self._sending, contextlib.suppress(OSError):  # the reader tells that it is gone
-            if not self.gone:
+        with self._sending:
+            if self.gone:
+                return
+            try:
                 self.connection.sendall(line.encode() + b"\n")
+            except OSError:  # half a line may have gone: the reader finds that this is the end
+                with contextlib.suppress(OSError):
+                    self.connection.shutdown(socket.SHUT_RDWR)
 
     def lines(self) -> Iterator[str]:
         """The lines that have arrived; afterwards `gone` tells whether the process is."""
@@ -155,12 +161,21 @@ class Server:
 def _sweep(home: Path) -> None:
     """Removes the folders of runs that were killed, once none of their processes is left."""
     for folder in home.glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):  # it is another user's, or goes at this moment
+        with contextlib.suppress(OSError, ValueError):  # another user's, no run's, or going
             owner = int(folder.name.removeprefix(_PREFIX).partition("-")[0] or 0)
             joined = [int(one.name) for one in folder.iterdir() if one.name.isdecimal()]
-            if folder.stat().st_uid == os.getuid() and not any(map(_is_alive, [owner, *joined])):
+            alive = any(map(_is_alive, [owner, *joined])) or _is_listened_to(folder)
+            if folder.stat().st_uid == os.getuid() and not alive:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
+
+
+def _is_listened_to(folder: Path) -> bool:
+    """Whether a run goes on in it: a container may share memory with us, and no process numbers."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        asking.settimeout(1.0)
+        answer = asking.connect_ex(str(folder / CONTROL))
+        return answer not in (errno.ECONNREFUSED, errno.ENOENT)

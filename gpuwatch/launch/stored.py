@@ -70,6 +70,7 @@ def store(parts: Path, target: Path, name: str, ptx: str, facts: Mapping[str, st
         lines = [f"{key} = {_quoted(value)}\n" for key, value in facts.items()]
         (target / FACTS).write_text("".join(lines))
     except OSError as problem:
+        shutil.rmtree(target, ignore_errors=True)
         raise UserError(
             f"cannot write {target}: {problem.strerror}",
             hint="name a folder on a disk with room, that you may write to, with -o",

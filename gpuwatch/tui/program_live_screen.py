@@ -57,6 +57,12 @@ class ProgramLiveScreen(LiveScreen):
     def action_restart(self) -> None:
         self._switch()
 
+    def action_record(self) -> None:
+        if self._detached or self._ended:
+            self.notify(self._ended or "no probe is attached", title="nothing to record")
+            return
+        super().action_record()
+
     def action_detach(self) -> None:
         if self._detached or self._ended:
             self.notify("no probe is attached")

@@ -151,7 +151,7 @@ class ProgramScreen(FittedScreen[None]):
         key = self._watch.watched()
         kernel = next((one for one in self._list.rows.kernels if one.key == key), None)
         if kernel is None:
-            return "no probe is attached"
+            return self._watch.status().detail if self._straight else "no probe is attached"
         frame = self._watch.latest()
         probe = frame.probe if frame is not None else self._probe or "the probe"
         verb = "was" if program.state == "ended" else "is"
@@ -185,8 +185,9 @@ class ProgramScreen(FittedScreen[None]):
             title = f"no probe can attach to {self._title_of(kernel)}"
             self.notify(kernel.why, title=title, severity="warning")
             return
-        if not self._is_attached(kernel):
-            if watch.program().state == "ended":
+        over = watch.program().state == "ended"
+        if not self._is_attached(kernel) and not (over and watch.watched() == kernel.key):
+            if over:
                 self.notify("the program has ended; no probe can be attached any more")
                 return
             watch.select(kernel=kernel.key, probe=self._probe)

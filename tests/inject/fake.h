@@ -12,6 +12,9 @@
  *   FAKE_BROKEN_UPLOAD=1    copies in a stream to the device, and within it, fail
  *   FAKE_BROKEN_DOWNLOAD=1  copies from the device in a stream fail
  *   FAKE_BROKEN_EVENTS=1    events never come to pass
+ *   FAKE_NO_GAPS=1          allocations lie one behind the other
+ *   FAKE_NO_PINNING=1       memory of the host cannot be registered
+ *   FAKE_NO_VARIABLES=1     variables are found by the program's first thread alone
  *   FAKE_FEW_RESIDENT=1     fewer blocks of a probed kernel fit on an SM
  *   FAKE_SLOW_LAUNCH=US     a launch takes so long
  *   FAKE_SLOW_FLUSH=US      times of kernels take so long to come, unless that is forced

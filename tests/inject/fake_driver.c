@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <unistd.h>
 
 enum { OBJECTS = 512, DEPTH = 8, ALLOCATIONS = 1024 };
 
@@ -12,6 +13,8 @@ static struct { char *start; size_t size; Object *context; } allocations[ALLOCAT
 static Object *primary;
 static unsigned primary_uses;
 static uint64_t free_bytes = 1ull << 40;
+static char row[64 << 20]; /* where there are no gaps, and nothing is given twice */
+static size_t row_used;
 static _Thread_local Object *stack[DEPTH];
 static _Thread_local unsigned depth;
 static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -180,15 +183,19 @@ CUresult CUDAAPI cuCtxSynchronize(void) {
   return depth > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+static void free_memory(char *start);
+
 static void end_context(Object *context) {
   fake_ending((CUcontext)context);
   pthread_mutex_lock(&fake_lock);
   for (Kind kind = MODULE; kind < KINDS; kind++)
     for (Object *one = objects[kind]; one < &objects[kind][OBJECTS]; one++)
       if (one->used && one->context == context && !one->library) fake_end(one);
+  for (Object *one = objects[MODULE]; one < &objects[MODULE][OBJECTS]; one++)
+    if (one->used && one->library) memset(one->variables, 0, sizeof one->variables);
   for (int i = 0; i < ALLOCATIONS; i++)
     if (allocations[i].start != NULL && allocations[i].context == context) {
-      free(allocations[i].start);
+      free_memory(allocations[i].start);
       free_bytes += allocations[i].size;
       allocations[i].start = NULL;
     }
@@ -211,6 +218,19 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
 
 /* ---- memory */
 
+static char *take_memory(size_t size) {
+  const size_t whole = (size + 255) / 256 * 256;
+  if (!fake_fails("FAKE_NO_GAPS")) return aligned_alloc(256, whole);
+  if (row_used == 0) row_used = -(uintptr_t)row % 256;
+  if (row_used + whole > sizeof row) stop("too much memory without gaps");
+  row_used += whole;
+  return row + row_used - whole;
+}
+
+static void free_memory(char *start) {
+  if (start < row || start >= row + sizeof row) free(start);
+}
+
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr *at, size_t size) {
   if (depth == 0) return CUDA_ERROR_INVALID_CONTEXT;
   if (size == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -219,7 +239,7 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr *at, size_t size) {
   pthread_mutex_lock(&fake_lock);
   for (int i = 0; i < ALLOCATIONS && status != CUDA_SUCCESS && size <= free_bytes; i++) {
     if (allocations[i].start != NULL) continue;
-    allocations[i].start = aligned_alloc(256, (size + 255) / 256 * 256);
+    allocations[i].start = take_memory(size);
     allocations[i].size = size, allocations[i].context = fake_current();
     memset(allocations[i].start, 0xAB, size);
     free_bytes -= size;
@@ -235,7 +255,7 @@ CUresult CUDAAPI cuMemFree(CUdeviceptr at) {
   pthread_mutex_lock(&fake_lock);
   for (int i = 0; i < ALLOCATIONS; i++)
     if (allocations[i].start != NULL && (CUdeviceptr)(uintptr_t)allocations[i].start == at) {
-      free(allocations[i].start);
+      free_memory(allocations[i].start);
       free_bytes += allocations[i].size;
       allocations[i].start = NULL;
       status = CUDA_SUCCESS;
@@ -267,6 +287,7 @@ CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdevicep
 
 CUresult CUDAAPI cuMemHostRegister(void *start, size_t size, unsigned flags) {
   (void)start, (void)size, (void)flags;
+  if (fake_fails("FAKE_NO_PINNING")) return CUDA_ERROR_OPERATING_SYSTEM;
   return is_unsafe() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
@@ -582,6 +603,7 @@ CUdeviceptr fake_program_variable(const char *name) {
 static CUresult global(CUdeviceptr *at, size_t *size, const void *handle, const char *name) {
   Object *module = fake_object(handle, MODULE);
   if (module == NULL) return CUDA_ERROR_INVALID_HANDLE;
+  if (fake_fails("FAKE_NO_VARIABLES") && gettid() != getpid()) return CUDA_ERROR_NOT_FOUND;
   *at = fake_variable(module, name, size);
   return *at == 0 ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }

@@ -70,6 +70,13 @@ def wait_for(condition: Callable[[], object], turn: Callable[[], object]) -> Non
         turn()
 
 
+def children_of(pid: int) -> list[int]:
+    """The programs of these tests that a process has started."""
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    names = {int(one): Path(f"/proc/{one}/comm").read_text().strip() for one in text.split()}
+    return [one for one, name in names.items() if name == "program"]
+
+
 class Listener:
     """Listens to programs without weaving: `lines` has what each process told, by its number."""
 

@@ -362,6 +362,18 @@ static void contexts(unsigned count) {
   }
 }
 
+/* A library outlives the context, its variables do not. */
+static void reset(unsigned count) {
+  for (int i = 0; i < 2; i++) {
+    tally(count);
+    if (i == 1) return;
+    CHECK(cuCtxPopCurrent(NULL));
+    CHECK(cuDevicePrimaryCtxRelease(0));
+    CHECK(cuDevicePrimaryCtxRetain(&context, 0));
+    CHECK(cuCtxPushCurrent(context));
+  }
+}
+
 /* The module that is unloaded has no variables any more, though its kernel is known. */
 static void unloaded(unsigned count) {
   many("", count);
@@ -487,6 +499,7 @@ static const struct {
     {"replaced", replaced},
     {"unloaded", unloaded},
     {"contexts", contexts},
+    {"reset", reset},
     {"graph", graph},
     {"until", until},
     {"given-back", given_back},

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from inject_support import Ended, Fake
+from inject_support import Ended, Fake, children_of, wait_for
 
 from gpuwatch.trace import Trace
 
@@ -74,7 +76,9 @@ def test_a_stored_launch_is_a_source(fake: Fake, tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("run",), "no program to run"),
-        (("run", "-p", "nosuch", "--", "true"), "no such probe"),
+        (("run", "-k", "x", "-p", "nosuch", "--", "true"), "no such probe"),
+        (("run", "-p", "dmat", "--", "true"), "--probe is for a kernel that is probed"),
+        (("run", "--json", "/", "--", "true"), "is a folder"),
         (("run", "--", "/no/such/program"), "cannot run"),
         (("record", "-d", "sim", "--", "true"), "-d is for a source"),
         (("capture", "-o", "x", "--", "true"), "-k"),
@@ -90,3 +94,37 @@ def test_nothing_recorded_is_told(fake: Fake, tmp_path: Path) -> None:
     ended, errors = gpuwatch(fake, "record", "-k", "nosuch", "-o", trace, "--", *command)
     assert ended.status == 1 and "no launch was recorded" in errors
     assert not trace.exists()
+
+
+def test_why_nothing_was_probed_is_told(fake: Fake) -> None:
+    command = fake.command("many", 3)
+    _, errors = gpuwatch(fake, "run", "--no-screen", "-k", "nosuch", "--", *command)
+    assert "no kernel has 'nosuch' in its name; launched were vadd" in errors
+    _, errors = gpuwatch(fake, "run", "--no-screen", "-k", "vadd", "--range", "9:", "--", *command)
+    assert "there were 3 launches of it, counted from 0" in errors
+
+
+def test_a_crash_is_told_with_the_list(fake: Fake) -> None:
+    ended, errors = gpuwatch(fake, "run", "--no-screen", "--", *fake.command("crash", 20))
+    assert ended.status == 128 + signal.SIGSEGV
+    assert "has ended at once, by signal 11" in errors and "launched no kernel" not in errors
+
+
+def test_a_recording_ended_by_a_signal_is_kept(fake: Fake, tmp_path: Path) -> None:
+    trace, environment = tmp_path / "trace", {**os.environ, **fake.environment()}
+    words = ["record", "--no-callback", "-o", str(trace), "--", *fake.command("many", 10**6)]
+    errors = tmp_path / "errors"
+    with errors.open("wb") as file:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "gpuwatch", *words],
+            env={**environment, "FAKE_SLOW_LAUNCH": "2000"}, stdout=file, stderr=file,
+        )  # fmt: skip
+    wait_for(lambda: any(tmp_path.glob(".trace.recording-*/result/*.bin")), lambda: time.sleep(0.1))
+    (program,) = children_of(child.pid)
+    try:
+        child.terminate()
+        assert child.wait(60) == 128 + signal.SIGTERM
+        assert f"goes on as process {program}" in errors.read_text()
+        assert Trace(trace).results
+    finally:
+        os.kill(program, signal.SIGKILL)

@@ -5,16 +5,27 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from inject_support import HERE, PLAIN_NS, PROBED_NS, Fake, Seen, Watched, wait_for, watch
 
+from gpuwatch.engine import program_weaver
+from gpuwatch.engine.attached import AttachedBuild
 from gpuwatch.engine.program_process import key_of
+from gpuwatch.engine.program_session import ProgramOptions
+from gpuwatch.engine.program_watch import RunningProgram
+from gpuwatch.errors import UserError
+from gpuwatch.inject.protocol import Shape
+from gpuwatch.inject.server import Server, Wishes
 from gpuwatch.launch.exchange import read_capture
 from gpuwatch.ptx import parse
 from gpuwatch.toolchain.process import Finished
@@ -160,6 +171,24 @@ def test_each_shape_has_a_build(run: Start) -> None:
     assert len({build for build, _ in of.values()}) == 2
 
 
+def test_the_figures_of_a_build_are_of_its_shape(run: Start) -> None:
+    watched = run("shapes", 5, kernel="vadd")
+    (attachment,) = watched.session.attachments.values()
+    rows = attachment.process.rows()
+    assert rows is not None
+    builds = list(attachment.builds.values())
+    assert [Shape.of_row(rows[one.row]) for one in builds] == [one.wanted.shape for one in builds]
+
+
+def test_the_shapes_of_a_kernel_share_the_memory_for_maps(run: Start) -> None:
+    watched = run("sizes", 40, kernel="nothing", map_limit=20_000)
+    assert "no memory is left for maps of nothing" in watched.errors
+    (attachment,) = watched.session.attachments.values()
+    assert attachment.problem is None
+    assert 0 < len(watched.seen) < 40
+    assert attachment.held[0] <= 20_000
+
+
 def test_only_the_kernels_wanted_are_probed(run: Start) -> None:
     watched = run("others", 4, kernel="twice")
     assert {one.name for one in watched.seen} == {"twice"}
@@ -253,6 +282,32 @@ def test_attaching_while_the_program_runs(start: Start, tmp_path: Path) -> None:
     assert all(one.launch >= 0 for one in watched.seen)
 
 
+def test_another_probe_while_the_first_is_woven(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was woven for the first is not taken for the other's."""
+    stop, variable = stop_file(tmp_path)
+    begun, go_on, woven = threading.Event(), threading.Event(), program_weaver.build_attached
+
+    def slowly(*words: Any) -> AttachedBuild:
+        begun.set()
+        go_on.wait()
+        return woven(*words)
+
+    watched = start("until", 0, variable, hold=False, wait=False)
+    key = key_for(watched, "vadd")
+    monkeypatch.setattr(program_weaver, "build_attached", slowly)
+    watched.session.attach(key, "block_sched")
+    watched.until(begun.is_set)
+    second = watched.session.attach(key, "block_sched")
+    watched.until(lambda: len(watched.session._weaver._jobs) == 2)
+    go_on.set()
+    watched.until(lambda: second.taken > 3)
+    stop.touch()
+    watched.end()
+    assert (watched.ended.status, watched.errors) == (0, "")
+
+
 def test_detaching_gives_the_memory_back(start: Start, tmp_path: Path) -> None:
     """However often the launches are in the driver just then."""
     stop, variable = stop_file(tmp_path)
@@ -262,6 +317,8 @@ def test_detaching_gives_the_memory_back(start: Start, tmp_path: Path) -> None:
     watched.session.attach(key, "block_sched")
     watched.until(lambda: watched.seen)
     watched.session.detach(key)
+    (process,) = watched.session.processes.values()
+    assert not list(process.link.folder.glob("slots-*"))
     stop.touch()
     watched.end()
     assert watched.ended.output.startswith("memory given back: 1\n")
@@ -428,6 +485,26 @@ def test_a_module_that_is_loaded_again(run: Start) -> None:
     assert [one.launches for one in watched.kernels] == [2, 2, 2]
 
 
+def test_variables_lie_elsewhere_after_a_reset(run: Start) -> None:
+    watched = run("reset", 2, "FAKE_NO_GAPS=1", loader="library", kernel="tally")
+    (attachment,) = watched.session.attachments.values()
+    first, second = (one.wanted.addresses["total"] for one in attachment.builds.values())
+    assert first != second
+    assert watched.errors == ""
+    assert sorted(one.launch for one in watched.seen) == [0, 1, 2, 3]
+
+
+def test_a_variable_that_is_not_found_is_not_replaced(run: Start) -> None:
+    watched = run("tally", 3, "FAKE_NO_VARIABLES=1", kernel="tally")
+    assert "does not tell where the variable total" in watched.errors
+    assert watched.seen == []
+
+
+def test_records_come_through_memory_that_cannot_be_registered(run: Start) -> None:
+    watched = run("threads", 5, "FAKE_NO_PINNING=1", kernel="vadd")
+    assert (watched.errors, sorted(one.launch for one in watched.seen)) == ("", list(range(20)))
+
+
 def test_a_handle_that_comes_to_mean_another_kernel(run: Start) -> None:
     watched = run("replaced", 3, kernel="vadd")
     assert watched.ended.output.startswith("same handle: 1\n")
@@ -495,3 +572,41 @@ def test_a_launch_is_stored_with_its_memory(start: Start, fake: Fake) -> None:
     contents = [np.frombuffer(one, np.float32) for one in launch.buffers]
     assert any((one[:1024] == 2 * np.arange(1024)).all() for one in contents)
     assert np.frombuffer(launch.globals["factor"], np.float32)[0] == 2.0
+
+
+def test_buffers_that_touch_are_both_stored(start: Start, fake: Fake) -> None:
+    watched = start("constant", 1, "FAKE_NO_GAPS=1", kernel="scale")
+    watched.session.storing = 0
+    watched.end()
+    stored = watched.session.stored
+    assert stored is not None
+    module = parse(fake.image("ptx").read_text(), "kernels.ptx")
+    folder = stored.process.link.folder
+    (launch,) = read_capture(folder, module.entries(), None, Finished(0, "")).launches
+    assert [len(one) for one in launch.buffers] == [4096, 4096]
+
+
+def test_a_run_of_another_container_is_left_alone() -> None:
+    """Its processes are not to be seen here."""
+    folder = Path(tempfile.mkdtemp(prefix="gpuwatch-run-999999999-", dir="/dev/shm"))
+    try:
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(folder / "control"))
+            listening.listen()
+            server = Server(Wishes(), lambda *_: None)
+            server.close()
+            server.remove()
+            assert folder.exists()
+        server = Server(Wishes(), lambda *_: None)
+        server.close()
+        server.remove()
+        assert not folder.exists()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_program_that_cannot_be_started_leaves_nothing() -> None:
+    with pytest.raises(UserError):
+        RunningProgram(ProgramOptions(command=("/nowhere/program",)))
+    assert list(Path("/dev/shm").glob(f"gpuwatch-run-{os.getpid()}-*")) == []

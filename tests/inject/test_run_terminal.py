@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from inject_support import Fake
+from inject_support import Fake, children_of
 
 sys.path.append(str(Path(__file__).parents[1] / "terminal"))
 from real_terminal import Terminal
@@ -68,16 +68,10 @@ def test_a_program_outlives_gpuwatch(
 ) -> None:
     terminal.start(command(fake, 1_000_000, "-k", "vadd"))
     terminal.wait_for("records", "32/32")
-    (program,) = _children(terminal.process)
+    (program,) = children_of(terminal.process)
     try:
         os.kill(terminal.process, number)
         terminal.wait_for(f"status={128 + number}")
         os.kill(program, 0)
     finally:
         os.kill(program, signal.SIGKILL)
-
-
-def _children(pid: int) -> list[int]:
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    names = {int(one): Path(f"/proc/{one}/comm").read_text().strip() for one in text.split()}
-    return [one for one, name in names.items() if name == "program"]

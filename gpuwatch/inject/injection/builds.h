@@ -4,19 +4,29 @@ static bool same_shape(const Shape *one, const Shape *other) {
   return memcmp(one, other, sizeof *one) == 0;
 }
 
-static Build *build_for(uint32_t kernel, uint32_t device, const Shape *shape) {
+static Build *build_for(uint32_t kernel, uint32_t device, CUcontext context, const Shape *shape) {
   for (uint32_t i = 0; i < build_count; i++)
     if (builds[i]->kernel == kernel && builds[i]->device == device && !builds[i]->dropped &&
         same_shape(&builds[i]->shape, shape))
       return builds[i];
   Build *build = build_count < MOST_BUILDS ? malloc(sizeof *build) : NULL;
   if (build == NULL) return NULL;
-  *build = (Build){.kernel = kernel, .device = device, .shape = *shape, .state = WANTED};
+  *build = (Build){
+      .kernel = kernel, .device = device, .context = context, .shape = *shape, .state = WANTED};
   builds[build_count++] = build;
   const uint32_t *g = shape->grid, *b = shape->block;
   tell("want %u %u %u %u %u %u %u %u %u", kernel, device, g[0], g[1], g[2], b[0], b[1], b[2],
        shape->dynamic_shared);
   return build;
+}
+
+/* In which context a probed kernel is wanted; where it is wanted in none, one on its device. */
+static CUcontext wanting(uint32_t kernel, uint32_t device) {
+  for (uint32_t i = 0; i < build_count; i++)
+    if (builds[i]->kernel == kernel && builds[i]->device == device && !builds[i]->dropped &&
+        builds[i]->state == WANTED)
+      return builds[i]->context;
+  return context_on(device);
 }
 
 static void refuse(Build *build, const char *what, CUresult status) {
@@ -71,6 +81,7 @@ static void sweep(void) {
       continue;
     }
     builds[i] = builds[--build_count];
+    releasing++; /* its context may not end meanwhile */
     pthread_mutex_unlock(&lock);
     release(build->instance);
     free(build->entry), free(build->variable), free(build->sizes);
@@ -78,6 +89,7 @@ static void sweep(void) {
     for (uint32_t k = 0; k < build->fixed; k++) free(build->fixed_file[k]);
     free(build);
     pthread_mutex_lock(&lock);
+    releasing--;
   }
 }
 
@@ -225,13 +237,14 @@ static CUresult fill_instance(Build *build, const Kernel *kernel, Instance *inst
   if (host == NULL) return CUDA_ERROR_OPERATING_SYSTEM;
   for (uint32_t i = 0; i < instance->used; i++)
     instance->slots[i].host = host + i * instance->slot_bytes;
-  (void)cuMemHostRegister(host, instance->slot_bytes * instance->used, 0);
+  const size_t whole = instance->slot_bytes * instance->used;
+  instance->pinned = cuMemHostRegister(host, whole, 0) == CUDA_SUCCESS;
   return cuStreamSynchronize(instance->stream);
 }
 
 /* Loads a build into the context of a launch that wants it, which may not be one that is captured
  * into a graph. Lets go of the lock meanwhile. */
-static void load(Build *build, CUcontext context, CUfunction handle) {
+static void load(Build *build, CUfunction handle) {
   const Kernel kernel = kernels[build->kernel];
   build->loading = true;
   pthread_mutex_unlock(&lock);
@@ -245,8 +258,8 @@ static void load(Build *build, CUcontext context, CUfunction handle) {
     const int threads =
         (int)(build->shape.block[0] * build->shape.block[1] * build->shape.block[2]);
     const CUfunction own = own_function(handle);
-    instance->context = context;
-    (void)cuCtxPushCurrent(context);
+    instance->context = build->context;
+    (void)cuCtxPushCurrent(instance->context);
     status = fill_instance(build, &kernel, instance, own, &what);
     if (status == CUDA_SUCCESS) {
       (void)cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, own);

@@ -85,11 +85,23 @@ static void before_call(CUpti_CallbackId id, const void *call) {
 static bool follow_all(void);
 
 static bool flies_in(CUcontext context) {
+  if (releasing > 0) return true;
   for (uint32_t i = 0; i < build_count; i++)
     if (builds[i]->instance != NULL && builds[i]->instance->context == context &&
         in_use(builds[i]->instance))
       return true;
   return false;
+}
+
+/* Takes what lies in a context from its build; NULL for nothing. */
+static Instance *instance_in(CUcontext context) {
+  for (uint32_t i = 0; i < build_count; i++) {
+    Instance *instance = builds[i]->instance;
+    if (instance == NULL || instance->context != context) continue;
+    builds[i]->instance = NULL;
+    return instance;
+  }
+  return NULL;
 }
 
 /* What lies in a context goes with it, once the records under way are handed over. */
@@ -102,12 +114,12 @@ static void drop_context(CUcontext context) {
     usleep(500);
     pthread_mutex_lock(&lock);
   }
-  for (uint32_t i = 0; i < build_count; i++) {
-    Instance *instance = builds[i]->instance;
-    if (instance == NULL || instance->context != context) continue;
-    builds[i]->instance = NULL;
-    builds[i]->dropped = true; /* another may not write into the file of this one */
+  for (uint32_t i = 0; i < build_count; i++) /* another may not write into the file of one */
+    builds[i]->dropped |= builds[i]->context == context;
+  for (Instance *instance; (instance = instance_in(context)) != NULL;) {
+    pthread_mutex_unlock(&lock);
     release(instance);
+    pthread_mutex_lock(&lock);
   }
   for (uint32_t i = 0; i < context_count; i++)
     if (contexts[i].context == context) contexts[i] = contexts[--context_count];

@@ -104,7 +104,7 @@ static void take_ignore(char **rest) {
 static void take_locate(char **rest) {
   const uint32_t kernel = (uint32_t)number(rest), device = (uint32_t)number(rest);
   if (kernel == 0 || kernel >= kernel_count) return;
-  const CUcontext context = context_on(device);
+  const CUcontext context = wanting(kernel, device);
   if (context != NULL) (void)cuCtxPushCurrent(context);
   for (const char *name = strtok_r(NULL, " ", rest); name; name = strtok_r(NULL, " ", rest)) {
     CUdeviceptr at = 0;

@@ -36,6 +36,9 @@ static void hand_over(const Build *build, Slot *slot, uint32_t index) {
 
 static void follow(Build *build, Slot *slot, uint32_t index) {
   Instance *instance = build->instance;
+  if (slot->state == LAUNCHED && !instance->pinned &&
+      cuEventQuery(slot->launched) == CUDA_ERROR_NOT_READY)
+    return; /* a copy would wait for the kernel, and launches for the lock */
   (void)cuCtxPushCurrent(instance->context);
   if (slot->state == LAUNCHED) {
     const bool good =
@@ -254,6 +257,7 @@ static bool join(const char *run) {
 static bool make_table(void) {
   char path[PATH_BYTES];
   snprintf(path, sizeof path, "%s/table", folder);
+  (void)unlink(path); /* what this process was before exec: gpuwatch may look at it still */
   const size_t size = sizeof(Head) + ROWS * sizeof(Row);
   const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0 || !make_room(fd, size)) return false;

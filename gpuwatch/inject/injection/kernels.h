@@ -29,10 +29,13 @@ static void put(Map *map, const void *key, uint32_t value, const void *of) {
   *pair = (Pair){key, value, of};
 }
 
-/* Forgets a module, and the functions that came from it: their handles may be given again. */
+/* Forgets a module, and the functions that came from it: their handles may be given again. With a
+ * library its module in a context goes too. */
 static void forget(const void *module) {
-  const Pair *pair = find(&images, module);
-  if (pair != NULL) put(&images, module, 0, NULL);
+  if (find(&images, module) != NULL) place(&images, module)->value = 0;
+  for (size_t i = 0; i < images.size; i++)
+    if (images.pairs[i].owner == module && images.pairs[i].value != 0)
+      forget(images.pairs[i].key);
   for (size_t i = 0; i < handles.size; i++)
     if (handles.pairs[i].owner == module) handles.pairs[i].value = 0;
   for (uint32_t i = 1; i < kernel_count; i++)

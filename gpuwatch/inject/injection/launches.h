@@ -138,15 +138,16 @@ static Slot *take_slot(uint32_t kernel, uint32_t device, const Launch *launch, C
   const uint64_t until = now_ns() + WAIT_MS * 1000000ull;
   for (;;) { /* what was found before a wait may be gone after it */
     if (dead || kernels[kernel].wish != WATCHED) return NULL;
-    Build *build = build_for(kernel, device, &launch->shape);
+    if (!callbacks_on) return NULL; /* the end of the launch would not be seen */
+    Build *build = build_for(kernel, device, context, &launch->shape);
     if (build == NULL || build->state == REFUSED) return NULL;
+    if (build->context != context) return NULL;
     bool waits = hold;
     if (build->state == READY && build->instance == NULL && !build->loading) {
-      load(build, context, *launch->function);
+      load(build, *launch->function);
       continue;
     }
     if (build->state == READY && build->instance != NULL) {
-      if (build->instance->context != context) return NULL;
       Slot *slot = free_slot(build->instance);
       if (slot != NULL) {
         slot->state = TAKEN;

@@ -39,11 +39,11 @@ static void enter_launch(const CUpti_CallbackData *data, CUpti_CallbackId id) {
   const uint64_t index = number != 0 ? kernels[number].seen++ : 0;
   if (number != 0 && kernels[number].stored == (int64_t)index) store_launch(number, &launch);
   if (row != NULL && watched) row->seen++;
-  if (watched && !captured) {
+  if (row != NULL && watched && !captured) {
     Slot *slot = choose(number, index, &launch, data->context, device);
-    if (slot == NULL && row != NULL) row->skipped++;
+    if (slot == NULL) row->skipped++;
     if (slot != NULL) {
-      slot->row = row == NULL ? UINT32_MAX : (uint32_t)(row - rows);
+      slot->row = (uint32_t)(row - rows);
       slot->correlation = data->correlationId;
       noted->probed = true;
       taken = slot, taken_by = data->correlationId;
@@ -70,8 +70,11 @@ static void leave_launch(const CUpti_CallbackData *data, CUpti_CallbackId id) {
   if (*status == CUDA_SUCCESS) {
     const CUresult recorded = cuEventRecord(slot->launched, launch.stream);
     pthread_mutex_lock(&lock);
-    slot->state = recorded == CUDA_SUCCESS ? LAUNCHED : FREE;
-    if (!timed && slot->row != UINT32_MAX) rows[slot->row].probed++;
+    const Build *build = build_of(slot);
+    slot->state = recorded == CUDA_SUCCESS ? LAUNCHED : READ; /* not free: the kernel may write */
+    if (recorded != CUDA_SUCCESS && build != NULL)
+      tell("lost %u %u", build->id, (uint32_t)(slot - build->instance->slots));
+    if (!timed) rows[slot->row].probed++;
     wake();
     pthread_mutex_unlock(&lock);
     return;
@@ -82,7 +85,7 @@ static void leave_launch(const CUpti_CallbackData *data, CUpti_CallbackId id) {
   ring[data->correlationId % RING].probed = false;
   Build *build = build_of(slot);
   slot->state = FREE;
-  if (slot->row != UINT32_MAX) rows[slot->row].refused++;
+  rows[slot->row].refused++;
   if (build != NULL && *status == CUDA_SUCCESS) refuse(build, "it cannot be launched", refused);
   pthread_mutex_unlock(&lock);
 }

@@ -44,6 +44,7 @@ enum {
   RATE_MS = 200, /* over which their rate is taken */
   MOST_BUILDS = 1024,
   MOST_STORED = 4096,
+  MOST_PARAMETERS = 1 << 15, /* bytes that a kernel may have, since CUDA 12.1 */
 };
 static const uint64_t SPREAD = 0x9E3779B97F4A7C15u;
 
@@ -115,10 +116,12 @@ typedef struct {
   Slot slots[SLOTS];
   uint32_t used;
   size_t slot_bytes;
+  bool pinned; /* copies to the slots' files wait for nothing */
 } Instance;
 
 typedef struct {
   uint32_t id, kernel, device;
+  CUcontext context; /* of the launch that wanted it: variables have addresses of their own in each */
   Shape shape;
   enum { WANTED, READY, REFUSED } state;
   bool loading;
@@ -176,7 +179,7 @@ static Map linked;          /* link under way, or what came of one -> image of i
 static uint32_t name_table[1 << 16], row_table[1 << 16];
 static Noted ring[RING];
 static Build *builds[MOST_BUILDS];
-static uint32_t build_count, watched_count;
+static uint32_t build_count, watched_count, releasing;
 static uint64_t last_probed_ns;
 static struct { CUcontext context; uint32_t device; bool told; } contexts[64];
 static uint32_t context_count;

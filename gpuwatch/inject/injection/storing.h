@@ -8,7 +8,7 @@ typedef struct {
 /* Adds the allocation that `value` lies in, if it lies in one that is new. */
 static void add_range(Range *ranges, uint32_t *count, uint64_t value) {
   for (uint32_t i = 0; i < *count; i++)
-    if (value >= ranges[i].at && value <= ranges[i].at + ranges[i].size) return;
+    if (value >= ranges[i].at && value - ranges[i].at < ranges[i].size) return;
   CUdeviceptr at = 0;
   size_t size = 0;
   if (*count < MOST_STORED && value >= 4096 &&
@@ -45,7 +45,8 @@ static FILE *stored(const char *name) {
   return fopen(path, "wb");
 }
 
-/* The block of parameters, from whichever form the launch gives it in. */
+/* The block of parameters, from whichever form the launch gives it in; more than `room` bytes where
+ * it does not fit. */
 static size_t parameter_block(const Launch *launch, uint8_t *block, size_t room) {
   CUfunction function = *launch->function;
   size_t end = 0;
@@ -54,7 +55,8 @@ static size_t parameter_block(const Launch *launch, uint8_t *block, size_t room)
     for (size_t i = 0;; i++) {
       CUresult status = cuFuncGetParamInfo(function, i, &offset, &size);
       if (status != CUDA_SUCCESS) status = cuKernelGetParamInfo((CUkernel)function, i, &offset, &size);
-      if (status != CUDA_SUCCESS || offset + size > room) return end;
+      if (status != CUDA_SUCCESS) return end;
+      if (offset + size > room) return room + 1;
       memcpy(block + offset, (*launch->parameters)[i], size);
       end = offset + size;
     }
@@ -65,8 +67,8 @@ static size_t parameter_block(const Launch *launch, uint8_t *block, size_t room)
     if (*one == CU_LAUNCH_PARAM_BUFFER_SIZE) end = *(const size_t *)one[1];
     if (*one == CU_LAUNCH_PARAM_BUFFER_POINTER) given = one[1];
   }
-  if (given == NULL || end > room) return 0;
-  memcpy(block, given, end);
+  if (given == NULL) return 0;
+  if (end <= room) memcpy(block, given, end);
   return end;
 }
 
@@ -90,11 +92,12 @@ static bool append_variables(const Kernel *kernel, FILE *lines, Range *ranges, u
 /* What the parameters lead to, and what that leads to; gives how many buffers, or a problem. */
 static const char *append_all(const Kernel *kernel, const Launch *launch, FILE *lines,
                               uint32_t *written) {
-  static uint8_t block[8192];
+  static uint8_t block[MOST_PARAMETERS];
   const size_t size = parameter_block(launch, block, sizeof block);
   Range *ranges = calloc(MOST_STORED, sizeof *ranges);
   FILE *buffers = stored("0.buffers");
   const char *problem = ranges != NULL && buffers != NULL ? NULL : "there is no room for it";
+  if (size > sizeof block) problem = "its parameters are too large";
   uint32_t count = 0;
   for (size_t at = 0; problem == NULL && at + 8 <= size; at++) {
     uint64_t word = 0;
@@ -106,7 +109,8 @@ static const char *append_all(const Kernel *kernel, const Launch *launch, FILE *
   while (problem == NULL && *written < count) {
     const Range one = ranges[(*written)++];
     fprintf(lines, "buffer %llu %zu\n", one.at, one.size);
-    if (!append(buffers, one.at, one.size, ranges, &count)) problem = "its memory cannot be read";
+    if (!append(buffers, one.at, one.size, ranges, &count))
+      problem = ferror(buffers) ? "there is no room for it" : "its memory cannot be read";
   }
   if (buffers != NULL && fclose(buffers) != 0) problem = "there is no room for it";
   free(ranges);
@@ -115,9 +119,12 @@ static const char *append_all(const Kernel *kernel, const Launch *launch, FILE *
   return problem;
 }
 
-/* One launch of a run is stored: the first that was asked for. */
+/* One launch of a run is stored: the first that was asked for. Lets go of the lock meanwhile. */
 static void store_launch(uint32_t number, const Launch *launch) {
-  const Kernel *kernel = &kernels[number];
+  Kernel kernel = kernels[number];
+  kernel.variables = strdup(kernel.variables == NULL ? "" : kernel.variables);
+  for (uint32_t i = 1; i < kernel_count; i++) kernels[i].stored = -1;
+  pthread_mutex_unlock(&lock);
   const Shape *s = &launch->shape;
   const uint32_t one[3] = {1, 1, 1}, *c = launch->clustered ? launch->cluster : one;
   uint32_t written = 0;
@@ -129,14 +136,15 @@ static void store_launch(uint32_t number, const Launch *launch) {
   else if (is_captured(launch->stream)) problem = "it is part of a CUDA graph";
   else if (cuStreamSynchronize(launch->stream) != CUDA_SUCCESS) problem = "what ran before it failed";
   else {
-    fprintf(lines, "launch 0 %s %u %u %u %u %u %u %u %d %u %u %u cudaSuccess\n", kernel->name,
+    fprintf(lines, "launch 0 %s %u %u %u %u %u %u %u %d %u %u %u cudaSuccess\n", kernel.name,
             s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1], s->block[2],
             s->dynamic_shared, launch->cooperative, c[0], c[1], c[2]);
-    problem = append_all(kernel, launch, lines, &written);
+    problem = append_all(&kernel, launch, lines, &written);
     fprintf(lines, "kept\n");
   }
   if (lines != NULL && fclose(lines) != 0) problem = "there is no room for it";
   (void)cuThreadExchangeStreamCaptureMode(&mode);
-  for (uint32_t i = 1; i < kernel_count; i++) kernels[i].stored = -1;
+  free(kernel.variables);
+  pthread_mutex_lock(&lock);
   tell("stored %u %u %s", number, written, problem == NULL ? "" : problem);
 }

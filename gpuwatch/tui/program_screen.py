@@ -124,7 +124,7 @@ class ProgramScreen(FittedScreen[None]):
         self._show_banner(status)
         notes = (f"output in {program.output}",) if program.output else ()
         waited = program.state != "ended" and not self._list.rows.kernels
-        waiting = _EMPTY[program.state] if waited else ""
+        waiting = _EMPTY[program.state] if waited and not status.detail else ""
         line = self.query_one(StatusLine)
         line.show(status, notes, waiting, self._tick, self._at_rest(program))
 

@@ -88,8 +88,9 @@ def probed(program: Path, folder: Path) -> list[str]:
     bare = statistics.median(timed([str(program)]) for _ in range(ROUNDS))
     lines = [
         f"The tiled product of 1024 x 1024 matrices, 2,200 launches, bare {bare:.1f} us each. "
-        "Kernel times are medians of the last launches, probed and plain in turn; wall is that of "
-        "a launch where every one may be probed.",
+        "Kernel times are medians of the last launches, probed and plain in turn. Wall is that of "
+        "a launch where every one may be probed: the program queues launches far ahead, and while "
+        "records of eight are under way the others run plain.",
         "",
         "| probe | kernel plain, us | probed | ratio | wall, us | ratio to bare | probed |",
         "|---|---|---|---|---|---|---|",

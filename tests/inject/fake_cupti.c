@@ -17,6 +17,7 @@ static CUpti_BuffersCallbackCompleteFunc complete;
 static CUpti_ActivityKernel10 *records;
 static size_t record_count;
 static uint64_t clock_ns = 1000;
+static pthread_rwlock_t calling = PTHREAD_RWLOCK_INITIALIZER; /* what is enabled waits for calls */
 
 /* ---- callbacks */
 
@@ -32,7 +33,9 @@ static void call_back(Traced *call, CUpti_ApiCallbackSite site) {
       .correlationData = &call->data,
       .correlationId = call->correlation,
   };
+  pthread_rwlock_rdlock(&calling);
   callback(NULL, CUPTI_CB_DOMAIN_DRIVER_API, call->id, &data);
+  pthread_rwlock_unlock(&calling);
 }
 
 void fake_enter(Traced *call) {
@@ -72,7 +75,9 @@ CUptiResult CUPTIAPI cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle
                                          CUpti_CallbackDomain domain, CUpti_CallbackId id) {
   if (subscriber != SUBSCRIBER || id >= CALLBACKS)
     return CUPTI_ERROR_INVALID_PARAMETER;
+  pthread_rwlock_wrlock(&calling);
   enabled[domain][id] = enable != 0;
+  pthread_rwlock_unlock(&calling);
   return CUPTI_SUCCESS;
 }
 

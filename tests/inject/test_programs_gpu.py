@@ -201,7 +201,7 @@ def test_jax(tmp_path: Path) -> None:
     assert listed.kernel("loop_add_fusion")["launches"] == 20
     ran = watched(tmp_path, "-k", "loop_add_fusion", "--", *command)
     assert ran.output == plain.output
-    assert ran.kernel("loop_add_fusion")["why"] == "machine code only"
+    assert "machine code only" in ran.kernel("loop_add_fusion")["why"]
     assert "machine code only" in ran.errors
 
 

@@ -9,8 +9,13 @@ static Build *build_for(uint32_t kernel, uint32_t device, CUcontext context, con
     if (builds[i]->kernel == kernel && builds[i]->device == device && !builds[i]->dropped &&
         same_shape(&builds[i]->shape, shape))
       return builds[i];
+  static bool full;
   Build *build = build_count < MOST_BUILDS ? malloc(sizeof *build) : NULL;
-  if (build == NULL) return NULL;
+  if (build == NULL) {
+    if (!full) tell("problem no more shapes can be probed: launches in further ones run plain");
+    full = true;
+    return NULL;
+  }
   *build = (Build){
       .kernel = kernel, .device = device, .context = context, .shape = *shape, .state = WANTED};
   builds[build_count++] = build;

@@ -9,11 +9,17 @@ static const CUpti_CallbackId LAUNCHES[] = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
 };
 
+/* Without the lock: CUPTI may wait for callbacks that are under way, and those for the lock. To be
+ * called with false only when `callbacks_on` is false already and no launch is in the driver's
+ * hands, so that no launch is taken whose end would not be seen. */
 static void see_launches(bool on) {
-  if (on == callbacks_on || subscriber == NULL) return;
-  callbacks_on = on;
-  for (size_t i = 0; i < sizeof LAUNCHES / sizeof *LAUNCHES; i++)
-    (void)cuptiEnableCallback(on, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, LAUNCHES[i]);
+  static bool enabled;
+  if (on != enabled && subscriber != NULL) {
+    enabled = on;
+    for (size_t i = 0; i < sizeof LAUNCHES / sizeof *LAUNCHES; i++)
+      (void)cuptiEnableCallback(on, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, LAUNCHES[i]);
+  }
+  callbacks_on = on && subscriber != NULL;
 }
 
 static uint64_t number(char **rest) {

@@ -185,8 +185,10 @@ static void *work(void *unused) {
     const bool busy = follow_all();
     sweep();
     if (!send_all() || !take_commands()) break;
-    see_launches(hold || !timed || (watched_count > 0 && !closed) || launching());
+    const bool seeing = hold || !timed || (watched_count > 0 && !closed) || launching();
+    if (!seeing) callbacks_on = false;
     pthread_mutex_unlock(&lock);
+    see_launches(seeing);
     if (timed && now_ns() - flushed > (busy ? BUSY_FLUSH_MS : FLUSH_MS) * 1000000ull) {
       (void)cuptiActivityFlushAll(0);
       flushed = now_ns();

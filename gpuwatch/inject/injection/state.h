@@ -165,7 +165,8 @@ static char folder[PATH_BYTES - 64];
 static pid_t owner;
 static int link_fd = -1, wake_fd = -1;
 static CUpti_SubscriberHandle subscriber;
-static bool timed, hold, wait_for_slots, callbacks_on;
+static bool timed, hold, wait_for_slots;
+static _Atomic bool callbacks_on; /* whether the end of a launch that begins now will be seen */
 static bool sampling, closed; /* whether launches are seen at times only, and not now */
 static double stands_for = 1, spare_share; /* how many launches one that is seen stands for */
 static uint64_t interval_ns, plain_every;

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from inject_support import HERE, Fake
+from inject_support import HERE, Fake, Start, Watched, watch
 
 from gpuwatch.inject.library import build_library, find_cupti, require_compiler
 from gpuwatch.toolchain import find
@@ -44,3 +45,37 @@ def fake(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Fake:
 def _run(*words: str | Path) -> None:
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+_LOADING = (("loader", "data"), ("image", "ptx"))
+
+
+@pytest.fixture
+def start(fake: Fake, tmp_path: Path) -> Iterator[Start]:
+    """Starts a program in a session that ends with the test."""
+    started: list[Watched] = []
+
+    def begin(mode: str, count: int = 3, *environment: str, **options: object) -> Watched:
+        loading = [str(options.pop(name, default)) for name, default in _LOADING]
+        output = tmp_path / f"output-{len(started)}"
+        command = fake.command(mode, count, *loading)
+        started.append(watch(fake, output, command, environment, **options))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        one.close()
+
+
+@pytest.fixture
+def run(start: Start, fake: Fake) -> Start:
+    """Runs one to its end. What it prints and its status are those of the program alone."""
+
+    def go(mode: str, count: int = 3, *environment: str, **options: object) -> Watched:
+        loading = [str(options.get(name, default)) for name, default in _LOADING]
+        watched = start(mode, count, *environment, **options)
+        watched.end()
+        assert watched.ended == fake.alone(fake.command(mode, count, *loading), *environment)
+        return watched
+
+    return go

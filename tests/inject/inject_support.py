@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gpuwatch.engine.frame import LogEntry
 from gpuwatch.engine.program_kernels import ProgramKernel
+from gpuwatch.engine.program_process import key_of
 from gpuwatch.engine.program_session import ProgramOptions, ProgramSession, Records
 from gpuwatch.inject.protocol import INJECTION, RUN
 from gpuwatch.inject.server import Link, Server, Wishes
@@ -241,6 +242,41 @@ def main(folder: str, library: str, output: str, kernel: str, *command: str) -> 
     watched.end()
     watched.close()
     print(watched.ended.status, watched.errors)
+
+
+Start = Callable[..., Watched]
+
+
+def whole(seen: list[Seen]) -> bool:
+    """Whether there is a record of every warp, and each is of the launch that it says."""
+    return all(one.launch == one.number for one in seen)
+
+
+def beside(fake: Fake, output: Path, kernel: str, *command: str) -> list[str]:
+    """A session in a process of its own."""
+    script = HERE / "inject_support.py"
+    given = (script, fake.folder, fake.library, output, kernel)
+    return [sys.executable, *map(str, given), *command]
+
+
+def stop_file(tmp_path: Path) -> tuple[Path, str]:
+    path = tmp_path / "stop"
+    return path, f"PROGRAM_STOP={path}"
+
+
+def key_for(watched: Watched, name: str) -> str:
+    """The key of a kernel, once it is known."""
+
+    def found() -> list[str]:
+        return [
+            key_of(process, kernel)
+            for process in watched.session.processes.values()
+            for kernel in process.kernels.values()
+            if kernel.mangled == name
+        ]
+
+    watched.until(found)
+    return found()[0]
 
 
 if __name__ == "__main__":

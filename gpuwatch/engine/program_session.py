@@ -99,7 +99,7 @@ class ProgramSession:
         """Which launch of the wanted kernels is stored, instead of probing them."""
         self.wanted = options.kernel
         """A part of the name of the kernels to attach to as they come."""
-        self._weaver = Weaver(self.toolchain, options.map_limit, self._server.folder, self._say)
+        self._weaver = Weaver(self.toolchain, options.map_limit, self._say)
         self._child: subprocess.Popen[bytes] | None = None
         self._caches = PtxCaches(self._environment())
 
@@ -271,13 +271,12 @@ class ProgramSession:
 
     def _want(self, process: Process, words: list[str]) -> None:
         """Weaves for a shape in which a watched kernel is launched."""
-        number, device, shape = int(words[0]), int(words[1]), Shape.of(words[2:9])
-        kernel = process.kernels[number]
+        number, kernel, device = int(words[0]), process.kernels[int(words[1])], int(words[2])
         attachment = self.attachments.get(key_of(process, kernel))
         if attachment is None:
-            process.link.send(f"none {number} {device} {shape.words()}")
+            process.link.send(f"none {number}")
             return
-        self._weaver.weave(attachment, device, shape)
+        self._weaver.weave(attachment, number, device, Shape.of(words[3:10]))
 
     def _build(self, process: Process, number: int) -> tuple[Attachment, AttachedBuild] | None:
         for attachment in self.attachments.values():

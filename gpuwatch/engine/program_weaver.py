@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from itertools import count
 from pathlib import Path
 
 from gpuwatch.engine.attached import AttachedBuild, Wanted, build_attached
@@ -33,18 +32,17 @@ Say = Callable[[str, str], None]
 
 class Weaver:
     """Weaves in a thread of its own, sends what was made to the program, and tells `say` (who,
-    what) why it could not be. Cubins and contents for the library lie in `folder`."""
+    what) why it could not be. Cubins and contents for the library lie in the process's folder."""
 
-    def __init__(self, toolchain: Toolchain, map_limit: int, folder: Path, say: Say) -> None:
-        self._toolchain, self._map_limit = toolchain, map_limit
-        self._folder, self._say = folder, say
-        self._numbers = count(1)
+    def __init__(self, toolchain: Toolchain, map_limit: int, say: Say) -> None:
+        self._toolchain, self._map_limit, self._say = toolchain, map_limit, say
         self._thread = ThreadPoolExecutor(1, "gpuwatch-weaver")
         self._jobs: list[Future[None]] = []
 
-    def weave(self, attachment: Attachment, device: int, shape: Shape) -> None:
-        """For launches in this shape on a GPU of the process."""
-        self._jobs.append(self._thread.submit(self._job, attachment, device, shape))
+    def weave(self, attachment: Attachment, number: int, device: int, shape: Shape) -> None:
+        """What the library wants under this number: launches in this shape on a GPU of the
+        process."""
+        self._jobs.append(self._thread.submit(self._job, attachment, number, device, shape))
 
     def check(self) -> None:
         """Raises what a job has raised: it tells of all that can go wrong itself."""
@@ -57,39 +55,39 @@ class Weaver:
         """Waits for nothing."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _job(self, attachment: Attachment, device: int, shape: Shape) -> None:
-        order, problem = guarded(partial(self._ordered, attachment, device, shape), "weaver")
+    def _job(self, attachment: Attachment, number: int, device: int, shape: Shape) -> None:
+        making = partial(self._ordered, attachment, number, device, shape)
+        order, problem = guarded(making, "weaver")
         if order is not None:
             attachment.send(order.line())
         else:
             if not attachment.builds:  # else launches in other shapes are probed
                 attachment.problem = problem
-            attachment.send(f"none {attachment.kernel.number} {device} {shape.words()}")
+            attachment.send(f"none {number}")
         if problem is not None:
             self._say("error", problem.render())
 
-    def _ordered(self, attachment: Attachment, device: int, shape: Shape) -> BuildOrder:
+    def _ordered(
+        self, attachment: Attachment, number: int, device: int, shape: Shape
+    ) -> BuildOrder:
         known = attachment.shapes.get((device, shape))
         if known is None:
             wanted = attachment.shapes[device, shape] = _wanted(attachment, device, shape)
         else:  # its variables lie elsewhere once the device was reset
             wanted = replace(known, addresses=_addresses(attachment, device, known.module))
         made = build_attached(wanted, self._toolchain, self._map_limit)
-        number = next(self._numbers)
         order = self._order(number, attachment, made)
         attachment.builds[number] = made
         return order
 
     def _order(self, number: int, attachment: Attachment, made: AttachedBuild) -> BuildOrder:
         wanted, woven = made.wanted, made.woven
-        cubin = self._folder / f"{number}.cubin"
+        folder = attachment.process.link.folder
+        cubin = folder / f"build-{number}.cubin"
         cubin.write_bytes(made.assembled.cubin)
         entry = next(one for one in wanted.module.entries() if one.name == wanted.entry)
         return BuildOrder(
             number=number,
-            kernel=attachment.kernel.number,
-            device=wanted.device.ordinal,
-            shape=wanted.shape,
             cubin=cubin,
             entry=woven.entry,
             takes_pointers=woven.takes_pointers,
@@ -99,7 +97,7 @@ class Weaver:
             slots=self._slots(attachment, made),
             buffers=made.layout.buffers,
             constants=made.constants,
-            fixed=tuple(self._fixed(number, made)),
+            fixed=tuple(_fixed(folder, number, made)),
         )
 
     def _slots(self, attachment: Attachment, made: AttachedBuild) -> int:
@@ -119,13 +117,14 @@ class Weaver:
         attachment.held[device] = held + slots * size
         return slots
 
-    def _fixed(self, number: int, made: AttachedBuild) -> list[tuple[int, Path]]:
-        found = []
-        for index, content in made.layout.fixed.items():
-            file = self._folder / f"{number}.fixed{index}"
-            file.write_bytes(content.tobytes())
-            found.append((index, file))
-        return found
+
+def _fixed(folder: Path, number: int, made: AttachedBuild) -> list[tuple[int, Path]]:
+    found = []
+    for index, content in made.layout.fixed.items():
+        file = folder / f"build-{number}.fixed{index}"
+        file.write_bytes(content.tobytes())
+        found.append((index, file))
+    return found
 
 
 def _wanted(attachment: Attachment, device: int, shape: Shape) -> Wanted:

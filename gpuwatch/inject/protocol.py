@@ -104,16 +104,14 @@ class DeviceWords:
 
 @dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """A probed kernel that the library is to launch in place of the program's own.
+    """A probed kernel that the library is to launch in place of the program's own; `number` is
+    that of what it wanted.
 
     `buffers` are the sizes of the maps in bytes, `fixed` the files with those that the kernel only
     reads, by their index; `constants` variables that are copied from the program's own module.
     """
 
     number: int
-    kernel: int
-    device: int
-    shape: Shape
     cubin: Path
     entry: str
     takes_pointers: bool
@@ -126,7 +124,7 @@ class BuildOrder:
     fixed: tuple[tuple[int, Path], ...] = ()
 
     def line(self) -> str:
-        words: list[object] = ["build", self.number, self.kernel, self.device, self.shape.words()]
+        words: list[object] = ["build", self.number]
         words += [self.cubin, self.entry, int(self.takes_pointers), self.variable or "-"]
         words += [self.parameters, self.parameter_bytes, self.slots]
         words += [len(self.buffers), *self.buffers, len(self.constants), *self.constants]

@@ -168,7 +168,7 @@ def test_a_held_launch_goes_on_where_there_is_no_probe(listen: Listen, fake: Fak
     listener.answers["want"] = lambda link, words: link.send(f"none {' '.join(words)}")
     command = fake.command("many", 3)
     assert listener.run(command) == fake.alone(command)
-    assert listener.told("want") == [("1", "0", *SHAPE.split())]
+    assert listener.told("want") == [("1", "1", "0", *SHAPE.split())]
     assert listener.rows()["skipped"].tolist() == [3]
 
 
@@ -240,7 +240,7 @@ def test_answers_that_mean_nothing(fake: Fake, tmp_path: Path, answer: bytes) ->
 
 NONSENSE = [
     "", " ", "watch", "watch 0 0 9", "watch 99999 0 9", "watch x", "ignore 4294967295", "build",
-    "build 1", f"build 1 1 0 {SHAPE} /nowhere x 1 - 4 32 8 1 256 0 0", "none", "none 1 0", "free",
+    "build 1", "build 1 /nowhere x 1 - 4 32 8 1 256 0 0", "none", "none 1 0", "free",
     "free 1 99", "locate", "locate 99 9 x", "store", "store 99999 0", "pace", "pace x", "x",
     "x" * 300_000, "\0", "watch \0",
 ]  # fmt: skip
@@ -277,7 +277,7 @@ def test_builds_that_cannot_be_loaded(listen: Listen, fake: Fake, rest: str, pro
     listener = listen(HELD)
     cubin = listener.server.folder / "1.cubin"
     shutil.copyfile(fake.image("cubin"), cubin)
-    order = f"build 1 1 0 {SHAPE} {rest.format(cubin=cubin)}"
+    order = f"build 1 {rest.format(cubin=cubin)}"
     listener.answers["kernel"] = lambda link, words: link.send(f"watch {words[0]} 0 99")
     listener.answers["want"] = lambda link, _words: link.send(order)
     ended = listener.run(fake.command("given-back", 0))

@@ -10,6 +10,7 @@ static Build *build_for(uint32_t kernel, uint32_t device, CUcontext context, con
         same_shape(&builds[i]->shape, shape))
       return builds[i];
   static bool full;
+  static uint32_t asked;
   Build *build = build_count < MOST_BUILDS ? malloc(sizeof *build) : NULL;
   if (build == NULL) {
     if (!full) tell("problem no more shapes can be probed: launches in further ones run plain");
@@ -17,10 +18,10 @@ static Build *build_for(uint32_t kernel, uint32_t device, CUcontext context, con
     return NULL;
   }
   *build = (Build){
-      .kernel = kernel, .device = device, .context = context, .shape = *shape, .state = WANTED};
+      .id = ++asked, .kernel = kernel, .device = device, .context = context, .shape = *shape, .state = WANTED};
   builds[build_count++] = build;
   const uint32_t *g = shape->grid, *b = shape->block;
-  tell("want %u %u %u %u %u %u %u %u %u", kernel, device, g[0], g[1], g[2], b[0], b[1], b[2],
+  tell("want %u %u %u %u %u %u %u %u %u %u", asked, kernel, device, g[0], g[1], g[2], b[0], b[1], b[2],
        shape->dynamic_shared);
   return build;
 }

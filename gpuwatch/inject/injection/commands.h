@@ -27,14 +27,6 @@ static uint64_t number(char **rest) {
   return word == NULL ? 0 : strtoull(word, NULL, 10);
 }
 
-static Shape shape_from(char **rest) {
-  Shape shape = {{0}, {0}, 0};
-  for (int i = 0; i < 3; i++) shape.grid[i] = (uint32_t)number(rest);
-  for (int i = 0; i < 3; i++) shape.block[i] = (uint32_t)number(rest);
-  shape.dynamic_shared = (uint32_t)number(rest);
-  return shape;
-}
-
 static char *word(char **rest) {
   const char *found = strtok_r(NULL, " ", rest);
   return strdup(found == NULL ? "" : found);
@@ -42,22 +34,17 @@ static char *word(char **rest) {
 
 /* The build that was asked for and is still wanted. */
 static Build *named_build(char **rest) {
-  const uint32_t kernel = (uint32_t)number(rest), device = (uint32_t)number(rest);
-  const Shape shape = shape_from(rest);
+  const uint32_t id = (uint32_t)number(rest);
   for (uint32_t i = 0; i < build_count; i++)
-    if (builds[i]->kernel == kernel && builds[i]->device == device && !builds[i]->dropped &&
-        builds[i]->state == WANTED && same_shape(&builds[i]->shape, &shape))
-      return builds[i];
+    if (builds[i]->id == id && !builds[i]->dropped && builds[i]->state == WANTED) return builds[i];
   return NULL;
 }
 
-/* build ID KERNEL DEVICE SHAPE cubin entry takes variable parameters bytes slots
+/* build ID cubin entry takes variable parameters bytes slots
  * buffers SIZE... constants NAME... fixed (INDEX FILE)... */
 static void take_build(char **rest) {
-  const uint32_t id = (uint32_t)number(rest);
   Build *build = named_build(rest);
   if (build == NULL) return;
-  build->id = id;
   char *cubin = word(rest);
   snprintf(build->cubin, sizeof build->cubin, "%s", cubin);
   free(cubin);

@@ -60,6 +60,8 @@ class AttachedBuild:
     layout: MapLayout
     reader: MapReader
     constants: tuple[str, ...]
+    held: int = 0
+    """Bytes that its maps take on the GPU, of all launches under way."""
     observed: int = 0
     """Launches whose records were read."""
     row: int = 0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuwatch.engine.attached import AttachedBuild, SlotBytes, Wanted
+from gpuwatch.engine.attached import AttachedBuild, SlotBytes
 from gpuwatch.engine.background import guarded
 from gpuwatch.engine.frame import LogEntry
 from gpuwatch.engine.program_attachment import Attachment, Records, Stored
@@ -292,12 +292,16 @@ class ProgramSession:
         build.resident_plain, build.resident_probed = int(words[1]), int(words[2])
         attachment.kernel.registers, attachment.kernel.static_shared = int(words[3]), int(words[4])
 
-    def _again(self, attachment: Attachment, changed: Wanted) -> None:
-        """Has the kernel woven once more, in another way."""
-        attachment.shapes[changed.device.ordinal, changed.shape] = changed
-        attachment.held.clear()  # the library lets go of all builds of the kernel
-        first, last = self.options.first, self.options.last
-        attachment.process.link.send(f"watch {attachment.kernel.number} {first} {last}")
+    def _counted(self, attachment: Attachment, number: int, slot: SlotBytes) -> None:
+        """A launch has counted what its maps of dynamic capacity need: has the kernel woven once
+        more for this shape, with so much room."""
+        build = attachment.builds[number]
+        place = build.wanted.device.ordinal, build.wanted.shape
+        if attachment.shapes[place].counts is not None:
+            return  # an earlier launch has counted already
+        attachment.shapes[place] = replace(build.wanted, counts=build.counts(slot))
+        attachment.held[place[0]] -= build.held
+        attachment.send(f"drop {number}")
 
     def _refused(self, process: Process, words: list[str]) -> None:
         found = self._build(process, int(words[0]))
@@ -319,8 +323,7 @@ class ProgramSession:
             attachment, build = found
             slot = self._slot(process, number, index, build)
             if build.counting:
-                changed = replace(build.wanted, counts=build.counts(slot))
-                self._again(attachment, changed)
+                self._counted(attachment, number, slot)
             else:
                 self._take(Records(attachment, build, slot, launch, ns / 1e9), row)
         process.link.send(f"free {number} {index}")

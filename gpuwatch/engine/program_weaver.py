@@ -114,7 +114,8 @@ class Weaver:
             )
         slots = min(_SLOTS, max(1, min(_SLOT_SHARE, room) // size))
         slots = slots if made.woven.takes_pointers else 1
-        attachment.held[device] = held + slots * size
+        made.held = slots * size
+        attachment.held[device] = held + made.held
         return slots
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from inject_support import (
+    HERE,
     PLAIN_NS,
     PROBED_NS,
     Start,
@@ -12,6 +13,7 @@ from inject_support import (
 
 from gpuwatch.inject.protocol import Shape
 
+PROBES = HERE.parent / "corpus" / "probes"
 SLOTS = 8
 """Launches whose records may be under way at once."""
 
@@ -104,6 +106,16 @@ def test_each_shape_has_a_build(run: Start) -> None:
     assert {size for number, (_, size) in of.items() if number % 2 == 0} == {32}
     assert {size for number, (_, size) in of.items() if number % 2} == {2}
     assert len({build for build, _ in of.values()}) == 2
+
+
+def test_maps_of_dynamic_capacity_are_counted_first(run: Start) -> None:
+    """Launches before the library has heard of it count, too, and are not read."""
+    watched = run("many", 60, kernel="vadd", probe=str(PROBES / "store_trail.py"))
+    (attachment,) = watched.session.attachments.values()
+    counted, *others = attachment.builds.values()
+    assert counted.counting and counted.observed == 0
+    assert [one.counting for one in others] == [False]
+    assert 0 < others[0].observed == attachment.taken < 60
 
 
 def test_the_figures_of_a_build_are_of_its_shape(run: Start) -> None:

@@ -76,6 +76,12 @@ static void drop_builds(uint32_t kernel) {
     if (builds[i]->kernel == kernel) builds[i]->dropped = true;
 }
 
+static void take_drop(char **rest) {
+  const uint32_t id = (uint32_t)number(rest);
+  for (uint32_t i = 0; i < build_count; i++)
+    if (builds[i]->id == id) builds[i]->dropped = true;
+}
+
 static void take_watch(char **rest) {
   const uint32_t kernel = (uint32_t)number(rest);
   const uint64_t first = number(rest), last = number(rest);
@@ -133,6 +139,7 @@ static void obey(char *line) {
   else if (strcmp(verb, "build") == 0) take_build(&rest);
   else if (strcmp(verb, "locate") == 0) take_locate(&rest);
   else if (strcmp(verb, "free") == 0) take_free(&rest);
+  else if (strcmp(verb, "drop") == 0) take_drop(&rest);
   else if (strcmp(verb, "none") == 0) {
     Build *build = named_build(&rest);
     if (build != NULL) build->state = REFUSED;

@@ -73,6 +73,7 @@ test-gpu: install-test
 
 bench-gpu: install-test
 	$(BIN)/python tests/benchmarks/gpu.py tests/benchmarks/h200.md
+	$(BIN)/python tests/benchmarks/run_cost.py tests/benchmarks/run.md
 
 bench: install-test
 	for figures in ptx_parse weaving first_frame sim_speed sim_memory trace_decode tui; do \

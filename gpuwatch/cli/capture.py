@@ -19,7 +19,8 @@ from gpuwatch.cli.programs import (
 from gpuwatch.engine.program_attachment import Stored
 from gpuwatch.engine.program_session import ProgramSession
 from gpuwatch.errors import UserError
-from gpuwatch.launch.stored import store
+from gpuwatch.launch.stored import PARAMETERS, store
+from gpuwatch.ptx.parameters import block_bytes
 
 
 def parser(command: str) -> argparse.ArgumentParser:
@@ -67,6 +68,13 @@ def _stored(found: Stored, target: Path, given: argparse.Namespace) -> Path:
         "command": shlex.join(given.arguments),
         "device": next(iter(process.devices.values())).name,
     }
+    entry = next(one for one in module.entries() if one.name == kernel.mangled)
+    if (process.link.folder / PARAMETERS).stat().st_size < block_bytes(entry.parameters):
+        raise UserError(
+            f"the driver did not tell the parameters of {kernel.name}",
+            hint="drivers since CUDA 12.4 do; nothing was stored",
+            status=1,
+        )
     name = kernel.name.partition("(")[0].rpartition("::")[2]
     source = store(process.link.folder, target, name, module.text, facts)
     size = sum(one.stat().st_size for one in target.iterdir())

@@ -15,7 +15,8 @@ from gpuwatch.ptx.model import Module
 from gpuwatch.toolchain.process import Finished
 
 FACTS = "stored.toml"
-_PARTS = ("launches", "0.buffers", "0.variables", "0.parameters")
+PARAMETERS = "0.parameters"
+_PARTS = ("launches", "0.buffers", "0.variables", PARAMETERS)
 _UNUSUAL = re.compile(r"[^\w.-]+")
 
 

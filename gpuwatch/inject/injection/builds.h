@@ -78,24 +78,38 @@ static bool launching(void) {
   return false;
 }
 
-/* Frees the dropped builds that nothing uses any more; lets go of the lock meanwhile. */
+/* Lets go of the lock meanwhile. A context in which something is released may not end before. */
+static void release_apart(Instance *instance) {
+  releasing++;
+  pthread_mutex_unlock(&lock);
+  release(instance);
+  pthread_mutex_lock(&lock);
+  releasing--;
+}
+
+static void free_build(Build *build) {
+  free(build->entry), free(build->variable), free(build->sizes);
+  for (uint32_t k = 0; k < build->constants; k++) free(build->constant_names[k]);
+  for (uint32_t k = 0; k < build->fixed; k++) free(build->fixed_file[k]);
+  free(build);
+}
+
+/* Frees what nothing uses any more: dropped builds, and what refused ones had loaded. */
 static void sweep(void) {
   for (uint32_t i = 0; i < build_count;) {
     Build *build = builds[i];
-    if (!build->dropped || build->loading || in_use(build->instance)) {
+    const bool idle = !build->loading && !in_use(build->instance);
+    if (idle && build->dropped) {
+      builds[i] = builds[--build_count];
+      release_apart(build->instance);
+      free_build(build);
+    } else if (idle && build->state == REFUSED && build->instance != NULL) {
+      Instance *instance = build->instance;
+      build->instance = NULL;
+      release_apart(instance);
+    } else {
       i++;
-      continue;
     }
-    builds[i] = builds[--build_count];
-    releasing++; /* its context may not end meanwhile */
-    pthread_mutex_unlock(&lock);
-    release(build->instance);
-    free(build->entry), free(build->variable), free(build->sizes);
-    for (uint32_t k = 0; k < build->constants; k++) free(build->constant_names[k]);
-    for (uint32_t k = 0; k < build->fixed; k++) free(build->fixed_file[k]);
-    free(build);
-    pthread_mutex_lock(&lock);
-    releasing--;
   }
 }
 

@@ -136,20 +136,19 @@ static void give_back(void) {
 }
 
 /* Seeing a launch costs the program most of a microsecond. Where there are very many, they are seen
- * for a part of the time, and stand for the others. Without the lock: CUPTI hands over records. */
+ * for a part of the time, and stand for the others, as long as no kernel is watched. Without the
+ * lock: CUPTI hands over records. */
 static void open_or_close(void) {
   static uint64_t since, before, opened_ns, sampled_ns;
+  const bool watching = hold || !timed || watched_count > 0;
   const uint64_t now = now_ns(), passed = now - since;
-  const bool watching = watched_count > 0;
-  const uint64_t open_ms = watching ? WATCHED_OPEN_MS : OPEN_MS;
-  const uint64_t closed_ms = watching ? WATCHED_CLOSED_MS : CLOSED_MS;
-  const uint64_t wanted = closed ? closed_ms : sampling ? open_ms : RATE_MS;
+  const uint64_t wanted = closed ? CLOSED_MS : sampling ? OPEN_MS : RATE_MS;
+  if (watching ? !sampling : passed < wanted * 1000000) return;
   const bool was_sampling = sampling;
-  if (hold || !timed || passed < wanted * 1000000) return;
   if (closed) {
     (void)cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
     closed = false;
-  } else {
+  } else if (!watching) {
     if (sampling) (void)cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
     (void)cuptiActivityFlushAll(0);
     const double rate = (double)(head->records - before) * 1e9 / (double)passed;
@@ -160,6 +159,7 @@ static void open_or_close(void) {
       closed = false;
     }
   }
+  if (watching) sampling = false;
   if (!sampling) opened_ns = sampled_ns = 0;
   else if (was_sampling) sampled_ns += passed, opened_ns += closed ? passed : 0;
   stands_for = opened_ns > 0 ? (double)sampled_ns / (double)opened_ns : 1;
@@ -170,8 +170,7 @@ static void open_or_close(void) {
 /* How long the worker may sleep. */
 static int nap_ms(bool busy) {
   if (busy) return FLIGHT_POLL_MS;
-  if (closed) return WATCHED_CLOSED_MS / 4;
-  return sampling ? WATCHED_OPEN_MS / 2 : FLUSH_MS;
+  return sampling && !closed ? OPEN_MS / 2 : FLUSH_MS;
 }
 
 static void *work(void *unused) {
@@ -185,7 +184,7 @@ static void *work(void *unused) {
     const bool busy = follow_all();
     sweep();
     if (!send_all() || !take_commands()) break;
-    const bool seeing = hold || !timed || (watched_count > 0 && !closed) || launching();
+    const bool seeing = hold || !timed || watched_count > 0 || launching();
     if (!seeing) callbacks_on = false;
     pthread_mutex_unlock(&lock);
     see_launches(seeing);

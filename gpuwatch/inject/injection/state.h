@@ -39,8 +39,6 @@ enum {
   MANY_A_SECOND = 20000, /* launches from which on they are sampled: open so long, then closed */
   OPEN_MS = 20,
   CLOSED_MS = 380, /* opening and closing cost the program some milliseconds */
-  WATCHED_OPEN_MS = 10,
-  WATCHED_CLOSED_MS = 40, /* where records are to come often */
   RATE_MS = 200, /* over which their rate is taken */
   MOST_BUILDS = 1024,
   MOST_STORED = 4096,

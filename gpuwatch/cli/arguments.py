@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
 from gpuwatch import __version__
@@ -298,6 +299,11 @@ def dim3(text: str) -> tuple[int, int, int]:
         raise argparse.ArgumentTypeError(f"{text!r} is not one to three numbers, such as 32,43")
     x, y, z = (*map(int, parts), 1, 1)[:3]
     return x, y, z
+
+
+def said_flags(given: argparse.Namespace, names: Iterable[str]) -> list[str]:
+    """Those of the flags of these destinations that the command line has."""
+    return [f"--{name.replace('_', '-')}" for name in names if name in given.said]
 
 
 def launch_range(text: str) -> tuple[int, int | None]:

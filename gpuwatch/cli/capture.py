@@ -19,7 +19,7 @@ from gpuwatch.cli.programs import (
 from gpuwatch.engine.program_attachment import Stored
 from gpuwatch.engine.program_session import ProgramSession
 from gpuwatch.errors import UserError
-from gpuwatch.launch.stored import PARAMETERS, store
+from gpuwatch.launch.stored import PARAMETERS, require_free, store
 from gpuwatch.ptx.parameters import block_bytes
 
 
@@ -35,8 +35,7 @@ def parser(command: str) -> argparse.ArgumentParser:
 def run(given: argparse.Namespace) -> int:
     """Gives the exit status of the program, 1 where nothing was stored although it ended well."""
     target = Path(given.output)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UserError(f"{target} exists", hint="name another folder with -o")
+    require_free(target)
     require_room(target)
     if not given.kernel:
         raise UserError("which kernel is to be stored?", hint="name it, or a part of it, with -k")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gpuwatch.cli.arguments import above_zero, count, launch_range, memory_bytes
 from gpuwatch.engine.frame import LogEntry
-from gpuwatch.engine.program_session import ProgramOptions, ProgramSession, whole_command
+from gpuwatch.engine.program_session import EVER, ProgramOptions, ProgramSession, whole_command
 from gpuwatch.errors import UserError
 from gpuwatch.instrument.memory import DEFAULT_LIMIT
 
@@ -70,7 +70,7 @@ def program_options(given: argparse.Namespace, *, live: bool) -> ProgramOptions:
     they wait. Raises UserError without a program."""
     rate, plain = given.max_rate, given.plain_every
     first, last = given.range or (0, None)
-    options = ProgramOptions(
+    return ProgramOptions(
         command=whole_command(given.arguments),
         kernel=given.kernel,
         probe=given.probe,
@@ -81,8 +81,8 @@ def program_options(given: argparse.Namespace, *, live: bool) -> ProgramOptions:
         pace=rate if rate is not None else (60.0 if live else 0.0),
         plain_every=plain if plain is not None else (16 if live else 0),
         first=first,
+        last=EVER if last is None else last,
     )
-    return options if last is None else options.until(last)
 
 
 def run_to_end(session: ProgramSession, each: Callable[[], None] = lambda: None) -> int:

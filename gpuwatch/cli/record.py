@@ -26,11 +26,20 @@ def run(given: argparse.Namespace) -> int:
         if target.is_dir() and not was_there:
             print(f"gpuwatch: {target} holds the launches until then", file=sys.stderr)
         raise
+    tell_recorded(folder, given.launches, callback, given.callback_timeout)
+    return 0
+
+
+def tell_recorded(
+    folder: Path, launches: int, callback: str | None, seconds: float, *, errors: bool = False
+) -> None:
+    """Prints what was written, and what the callbacks say of the last launch; on standard error
+    with `errors`."""
     trace = Trace(folder)
     last = trace.launch(len(trace.results) - 1)
-    runs = callbacks.run_callbacks(callback, last.kernel, last.result.path, given.callback_timeout)
+    runs = callbacks.run_callbacks(callback, last.kernel, last.result.path, seconds)
     size = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
-    print(f"{folder}: {given.launches} launches, {size:,} bytes")
-    for run in runs:
-        callbacks.render(run, report_console())
-    return 0
+    console = report_console(errors=errors)
+    console.print(f"{folder}: {launches} launches, {size:,} bytes")
+    for one in runs:
+        callbacks.render(one, console)

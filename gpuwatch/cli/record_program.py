@@ -6,33 +6,31 @@ import argparse
 import sys
 from pathlib import Path
 
-from gpuwatch.cli.arguments import callback_of
+from gpuwatch.cli.arguments import callback_of, said_flags
 from gpuwatch.cli.programs import Complaints, exit_status, program_options, run_to_end
-from gpuwatch.cli.report_console import report_console
-from gpuwatch.engine import callbacks, program_report
+from gpuwatch.cli.record import tell_recorded
+from gpuwatch.engine import program_report
 from gpuwatch.engine.frame import LogEntry
 from gpuwatch.engine.program_attachment import Records
 from gpuwatch.engine.program_recording import ProgramRecorder
 from gpuwatch.engine.program_session import ProgramSession
 from gpuwatch.engine.recording import default_folder
 from gpuwatch.errors import UserError
-from gpuwatch.trace import Trace
 
-_OF_A_SOURCE = {
-    "device": "-d", "link": "--link", "no_run": "--no-run", "grid": "--grid", "block": "--block",
-    "shared": "--shared", "arg": "--arg", "nvcc_flags": "--nvcc-flags", "timeout": "--timeout",
-    "launch": "--launch",
-}  # fmt: skip
+_OF_A_SOURCE = (
+    "device", "link", "no_run", "grid", "block", "shared", "arg", "nvcc_flags", "timeout", "launch"
+)  # fmt: skip
+"""Destinations of the flags that only a source which gpuwatch launches can follow."""
 
 
 def run(given: argparse.Namespace) -> int:
     """Gives the exit status of the program, 1 where nothing was recorded although it ended well."""
-    for name, flag in _OF_A_SOURCE.items():
-        if name in given.said:
-            raise UserError(
-                f"{flag} is for a source that gpuwatch launches",
-                hint="a program's launches are its own: choose them with -k, --range, -n",
-            )
+    unfit = said_flags(given, _OF_A_SOURCE)
+    if unfit:
+        raise UserError(
+            f"a program's launches are its own: they cannot follow {', '.join(unfit)}",
+            hint="choose launches with -k, --range, -n",
+        )
     callback = callback_of(given)
     if "plain_every" not in given.said:
         given.plain_every = 0
@@ -51,14 +49,7 @@ def run(given: argparse.Namespace) -> int:
         print(f"gpuwatch: no launch was recorded: {why}", file=sys.stderr)
         return exit_status(status) or 1
     folder = recorder.finish()
-    trace = Trace(folder)
-    last = trace.launch(len(trace.results) - 1)
-    size = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
-    print(f"{folder}: {recorder.launches} launches, {size:,} bytes", file=sys.stderr)
-    for one in callbacks.run_callbacks(
-        callback, last.kernel, last.result.path, given.callback_timeout
-    ):
-        callbacks.render(one, report_console(errors=True))
+    tell_recorded(folder, recorder.launches, callback, given.callback_timeout, errors=True)
     return exit_status(status)
 
 

@@ -9,7 +9,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from gpuwatch.cli.arguments import base_parser
+from gpuwatch.cli.arguments import base_parser, said_flags
 from gpuwatch.cli.programs import (
     Complaints,
     add_program,
@@ -70,13 +70,12 @@ def run(given: argparse.Namespace) -> int:
 
 def _check(given: argparse.Namespace) -> None:
     """Raises UserError for what has no meaning without a screen, before the program runs."""
-    for name in ("probe", "range", "max_rate", "plain_every"):
-        if name in given.said and not given.kernel:
-            raise UserError(
-                f"--{name.replace('_', '-')} is for a kernel that is probed, and without a screen "
-                "none is chosen",
-                hint="name one with -k; `gpuwatch run --no-screen -- CMD` lists them",
-            )
+    unfit = said_flags(given, ("probe", "range", "max_rate", "plain_every"))
+    if unfit and not given.kernel:
+        raise UserError(
+            f"without a screen no kernel is chosen to be probed: {', '.join(unfit)} mean nothing",
+            hint="name one with -k; `gpuwatch run --no-screen -- CMD` lists them",
+        )
     if given.json:
         target = Path(given.json)
         if target.is_dir():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gpuwatch.cli.arguments import find_source
+from gpuwatch.cli.arguments import find_source, said_flags
 from gpuwatch.engine.replay import ReplaySession
 from gpuwatch.errors import UserError
 from gpuwatch.launch.stored import stored_source
@@ -74,8 +74,7 @@ def require_source_or_trace(name: str) -> None:
 
 def refuse_flags_of_launching(given: argparse.Namespace, *more: str) -> None:
     """Raises UserError for flags that a trace cannot follow, `more` of them by destination."""
-    known = (*_OF_LAUNCHING, *more)
-    found = [f"--{name.replace('_', '-')}" for name in known if name in given.said]
+    found = said_flags(given, (*_OF_LAUNCHING, *more))
     if given.arguments:
         found.append("arguments behind --")
     if found:

@@ -70,8 +70,6 @@ class AttachedBuild:
     """Of the launch whose records were read last."""
     resident_plain: int = 0
     resident_probed: int = 0
-    missing: int = 0
-    dropped: int = 0
 
     @property
     def counting(self) -> bool:
@@ -88,11 +86,20 @@ class AttachedBuild:
         }
 
 
+def slot_bytes(sizes: Sequence[int]) -> int:
+    """Bytes of a slot whose buffers have these sizes."""
+    return max(_ALIGNED, sum(map(_aligned, sizes)))
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNED) * _ALIGNED
+
+
 class SlotBytes:
     """The map buffers of one launch, one behind the other; a `MapSource`."""
 
     def __init__(self, content: NDArray[np.uint8], sizes: Sequence[int]) -> None:
-        starts = np.cumsum([0, *(-(-size // _ALIGNED) * _ALIGNED for size in sizes)])
+        starts = np.cumsum([0, *map(_aligned, sizes)])
         self._parts = [
             content[start : start + size]
             for start, size in zip(starts[:-1].tolist(), sizes, strict=True)

@@ -21,8 +21,6 @@ class FrameMaker:
         self._serial = 0
         self._rate = LaunchRate()
         self._last = time.monotonic()
-        self._before = attachment.before
-        """Launches before the probe was attached."""
 
     def observed(self) -> None:
         """Counts a launch whose records were read."""
@@ -91,8 +89,9 @@ class FrameMaker:
         )
 
     def _attached(self) -> Attached:
-        process, probed = self.attachment.process, self.attachment.taken
-        seen = max(process.launches_of(self.attachment.kernel) - self._before, probed)
+        attachment, probed = self.attachment, self.attachment.taken
+        process = attachment.process
+        seen = max(process.launches_of(attachment.kernel) - attachment.before, probed)
         return Attached(process.pid, seen, probed, seen - probed)
 
     def listing(self, build: AttachedBuild) -> Listing:

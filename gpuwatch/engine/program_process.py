@@ -177,8 +177,9 @@ class Process:
     def launches_of(self, kernel: KernelSeen) -> int:
         """All of them so far, in every shape."""
         rows = self.rows()
-        mine = () if rows is None else rows[rows["kernel"] == kernel.number]
-        return _sum(mine, "launches")
+        if rows is None:
+            return 0
+        return int(rows["launches"][rows["kernel"] == kernel.number].sum())
 
     def listed(self) -> Iterator[ProgramKernel]:
         """Every kernel that was launched, on whichever GPU."""

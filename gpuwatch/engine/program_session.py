@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuwatch.engine.attached import AttachedBuild, SlotBytes
+from gpuwatch.engine.attached import AttachedBuild, SlotBytes, slot_bytes
 from gpuwatch.engine.background import guarded
 from gpuwatch.engine.frame import LogEntry
 from gpuwatch.engine.program_attachment import Attachment, Records, Stored
@@ -33,7 +33,7 @@ from gpuwatch.probe import load
 from gpuwatch.ptx.placed import constant_variables, global_variables
 from gpuwatch.toolchain import Toolchain, find
 
-_EVER = (1 << 63) - 1
+EVER = (1 << 63) - 1
 _LIKES_PTX = {"CUPY_COMPILE_WITH_PTX": "1"}
 """What makes libraries load PTX rather than machine code, unless the user has said otherwise
 (CuPy documentation, "Environment variables")."""
@@ -59,11 +59,7 @@ class ProgramOptions:
     pace: float = 60.0
     plain_every: int = 16
     first: int = 0
-    last: int = _EVER
-
-    def until(self, last: int) -> ProgramOptions:
-        """The same, up to this launch of a kernel."""
-        return replace(self, last=last)
+    last: int = EVER
 
 
 Took = Callable[[Records], None]
@@ -340,7 +336,7 @@ class ProgramSession:
     def _slot(process: Process, number: int, index: int, build: AttachedBuild) -> SlotBytes:
         """A copy of what a launch left."""
         sizes = build.layout.buffers
-        size = max(256, sum(-(-one // 256) * 256 for one in sizes))
+        size = slot_bytes(sizes)
         path = process.link.folder / f"slots-{number}"
         content = np.fromfile(path, np.uint8, count=size, offset=index * size)
         return SlotBytes(content, sizes)

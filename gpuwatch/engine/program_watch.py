@@ -26,8 +26,10 @@ from gpuwatch.errors import UserError
 from gpuwatch.launch import LaunchForm
 
 _POLL_SECONDS = 0.02
-_LIST_EVERY = 5
-"""Polls between two looks at all figures."""
+_LIST_SECONDS = 0.1
+"""Between two looks at all figures."""
+_FRAME_SECONDS = 1 / 30
+"""Between two frames: no screen shows more."""
 _LOG_ENTRIES = 2000
 
 
@@ -56,6 +58,7 @@ class RunningProgram:
         self._listing: Listing | None = None
         self._status = Status("waiting", _waited_for(options))
         self._said = 0
+        self._looked = self._published = 0.0
         self._closed = False
         try:
             self._session.start()
@@ -167,25 +170,27 @@ class RunningProgram:
     # ---- the thread
 
     def _run(self) -> None:
-        turn = 0
         while not self._closed:
-            _, problem = guarded(partial(self._turn, turn), "program's listener")
+            _, problem = guarded(self._turn, "program's listener")
             if problem is not None:
                 self._status = Status("failed", problem.message, problem)
-            turn += 1
 
-    def _turn(self, turn: int) -> None:
+    def _turn(self) -> None:
         self._session.poll(_POLL_SECONDS)
         while not self._requests.empty():
             request = self._requests.get()
             _, problem = guarded(request, "program's listener")
             if problem is not None:
                 self._status = Status("failed", problem.message, problem)
-        if turn % _LIST_EVERY == 0:
+        now = time.monotonic()
+        if now - self._looked >= _LIST_SECONDS:
+            self._looked = now
             self._look()
         if self._watched is None and self._session.wanted and self._session.attachments:
             self._adopt()
-        self._publish()
+        if now - self._published >= _FRAME_SECONDS:
+            self._published = now
+            self._publish()
 
     def _adopt(self) -> None:
         """Watches the kernel that was named, now that it has come; further ones run plain."""
@@ -268,6 +273,8 @@ class RunningProgram:
             maker.reset()
 
     def _record(self, target: Path, launches: int) -> None:
+        if self._recorder is not None:
+            self._recorder.abandon()
         self._recorder = ProgramRecorder(target, launches)
 
 

@@ -37,12 +37,11 @@ ROW = np.dtype(
     [
         ("kernel", "u4"), ("device", "u4"), ("grid", "u4", 3), ("block", "u4", 3),
         ("dynamic_shared", "u4"), ("static_shared", "u4"), ("registers", "u4"),
-        ("clustered", "u4"),
-        ("launches", "u8"), ("total_ns", "u8"), ("min_ns", "u8"), ("max_ns", "u8"),
-        ("probed", "u8"), ("probed_ns", "u8"), ("probed_min_ns", "u8"), ("probed_max_ns", "u8"),
-        ("in_graphs", "u8"), ("seen", "u8"), ("skipped", "u8"), ("refused", "u8"),
+        ("unused", "u4"),
+        ("launches", "u8"), ("total_ns", "u8"), ("max_ns", "u8"), ("probed", "u8"),
+        ("probed_ns", "u8"), ("in_graphs", "u8"), ("seen", "u8"), ("skipped", "u8"),
         ("recent", "u4", RECENT), ("recent_probed", "u4", RECENT),
-        ("recents", "u4"), ("recents_probed", "u4"), ("spare", "u8"),
+        ("recents", "u4"), ("recents_probed", "u4"), ("spare", "u8", 5),
     ]
 )  # fmt: skip
 """Of a kernel on a device in one shape. `total_ns` are those of launches without the probe,

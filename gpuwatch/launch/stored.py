@@ -53,6 +53,12 @@ def read_stored(source: Path, module: Module) -> Capture:
     return replace(found, counts=counts, total=1)
 
 
+def require_free(target: Path) -> None:
+    """Raises UserError where a launch cannot be stored because something is there."""
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UserError(f"{target} exists", hint="name another folder with -o")
+
+
 def store(parts: Path, target: Path, name: str, ptx: str, facts: Mapping[str, str]) -> Path:
     """Makes the folder `target` of what the injected library has left in `parts`; gives the path
     of its PTX file, which is named after the kernel.
@@ -60,8 +66,7 @@ def store(parts: Path, target: Path, name: str, ptx: str, facts: Mapping[str, st
     `facts` say where it came from. Raises UserError when the folder holds something already or
     cannot be written.
     """
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UserError(f"{target} exists", hint="name another folder with -o")
+    require_free(target)
     source = target / f"{_UNUSUAL.sub('_', name)[:60] or 'kernel'}.ptx"
     try:
         target.mkdir(parents=True, exist_ok=True)

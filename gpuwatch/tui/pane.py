@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from rich.style import Style
+from textual.binding import Binding, BindingType
 from textual.filter import ANSIToTruecolor
 from textual.geometry import Region
 from textual.message import Message
@@ -78,6 +79,16 @@ if TYPE_CHECKING:
     _Mixin = Widget
 else:  # with Widget as a base, Textual would take default CSS from here and not from ScrollView
     _Mixin = object
+
+CURSOR_KEYS: list[BindingType] = [
+    Binding("up", "move(-1)", show=False),
+    Binding("down", "move(1)", show=False),
+    Binding("pageup", "page(-1)", show=False),
+    Binding("pagedown", "page(1)", show=False),
+    Binding("home", "edge(0)", show=False),
+    Binding("end", "edge(1)", show=False),
+]
+"""How a cursor moves through the lines of a pane."""
 
 
 class Drawing(_Mixin):

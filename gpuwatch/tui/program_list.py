@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from gpuwatch.engine.program_kernels import ProgramKernel
 from gpuwatch.tui.glyphs import Glyphs, whole
-from gpuwatch.tui.pane import Drawing
+from gpuwatch.tui.pane import CURSOR_KEYS, Drawing
 from gpuwatch.tui.program_columns import COLUMNS, SHARE, Layout
 from gpuwatch.tui.program_rows import KernelRows, Line, row_line, title_line
 from gpuwatch.tui.theme import QUIET, STRONG, TEXT
@@ -29,14 +29,7 @@ class ProgramList(Drawing, ScrollView):
 
     can_focus = True
     DEFAULT_CSS = "ProgramList { height: 1fr; width: 1fr; scrollbar-size-horizontal: 0; }"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", show=False),
-        Binding("down", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("home", "edge(0)", show=False),
-        Binding("end", "edge(1)", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = CURSOR_KEYS
 
     class Moved(Message):
         """Another kernel is under the cursor."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -15,7 +15,7 @@ from gpuwatch.analysis.filtering import Filter
 from gpuwatch.analysis.timeline import SmSpans
 from gpuwatch.tui.arrangement import Arrangement
 from gpuwatch.tui.glyphs import Glyphs, whole
-from gpuwatch.tui.pane import Drawing, View, nothing_recorded
+from gpuwatch.tui.pane import CURSOR_KEYS, Drawing, View, nothing_recorded
 from gpuwatch.tui.record_table import RecordTable
 from gpuwatch.tui.theme import QUIET, STRONG, TAG, TEXT, WRONG
 from gpuwatch.tui.warp_columns import Column, columns_of, starts_descending
@@ -38,14 +38,7 @@ class WarpPane(Drawing, ScrollView):
 
     can_focus = True
     DEFAULT_CSS = "WarpPane { height: 1fr; width: 1fr; scrollbar-size-horizontal: 0; }"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", show=False),
-        Binding("down", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("home", "edge(0)", show=False),
-        Binding("end", "edge(1)", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = CURSOR_KEYS
 
     class Chosen(Message):
         """Another row, or none, is selected."""

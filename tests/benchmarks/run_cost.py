@@ -33,11 +33,17 @@ PROBES = ("block_sched", "warp_duration", "gmem_traffic")
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         many, products = built("many", Path(name)), built("products", Path(name))
-        lines = [*launches(many), "", *probed(products, Path(name))]
+        lines = [machine(), "", *launches(many), "", *probed(products, Path(name))]
     text = "\n".join(["# What `gpuwatch run` costs", "", *lines, ""])
     print(text)
     if len(sys.argv) > 1:
         Path(sys.argv[1]).write_text(text)
+
+
+def machine() -> str:
+    words = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    asked = subprocess.run(words, capture_output=True, text=True, check=True)
+    return f"{asked.stdout.splitlines()[0]} (driver), nvcc {find().version}, all in one run."
 
 
 def built(name: str, folder: Path) -> Path:

@@ -77,10 +77,10 @@ def test_a_stored_launch_is_a_source(fake: Fake, tmp_path: Path) -> None:
     [
         (("run",), "no program to run"),
         (("run", "-k", "x", "-p", "nosuch", "--", "true"), "no such probe"),
-        (("run", "-p", "dmat", "--", "true"), "--probe is for a kernel that is probed"),
+        (("run", "-p", "dmat", "--", "true"), "no kernel is chosen to be probed: --probe"),
         (("run", "--json", "/", "--", "true"), "is a folder"),
         (("run", "--", "/no/such/program"), "cannot run"),
-        (("record", "-d", "sim", "--", "true"), "-d is for a source"),
+        (("record", "-d", "sim", "--", "true"), "cannot follow --device"),
         (("capture", "-o", "x", "--", "true"), "-k"),
     ],
 )

@@ -35,7 +35,6 @@ static void enter_launch(const CUpti_CallbackData *data, CUpti_CallbackId id) {
   const bool captured = (watched || !timed) && is_captured(launch.stream);
   Row *row = number != 0 && (watched || !timed) ? row_of(number, device, &launch.shape) : NULL;
   if (row != NULL && !timed && !captured) row->launches++, head->launches++;
-  if (row != NULL && launch.clustered) row->clustered = 1;
   const uint64_t index = number != 0 ? kernels[number].seen++ : 0;
   if (number != 0 && kernels[number].stored == (int64_t)index) store_launch(number, &launch);
   if (row != NULL && watched) row->seen++;
@@ -85,7 +84,6 @@ static void leave_launch(const CUpti_CallbackData *data, CUpti_CallbackId id) {
   ring[data->correlationId % RING].probed = false;
   Build *build = build_of(slot);
   slot->state = FREE;
-  rows[slot->row].refused++;
   if (build != NULL && *status == CUDA_SUCCESS) refuse(build, "it cannot be launched", refused);
   pthread_mutex_unlock(&lock);
 }

@@ -38,7 +38,7 @@ enum {
   FLIGHT_POLL_MS = 1,
   MANY_A_SECOND = 20000, /* launches from which on they are sampled: open so long, then closed */
   OPEN_MS = 20,
-  CLOSED_MS = 380, /* opening and closing cost the program some milliseconds */
+  CLOSED_MS = 380, /* not often: opening and closing cost the program more than being open */
   RATE_MS = 200, /* over which their rate is taken */
   MOST_BUILDS = 1024,
   MOST_STORED = 4096,
@@ -49,12 +49,10 @@ static const uint64_t SPREAD = 0x9E3779B97F4A7C15u;
 /* ---- the table that gpuwatch reads (protocol.py: ROW) */
 
 typedef struct {
-  uint32_t kernel, device, grid[3], block[3], dynamic_shared, static_shared, registers, clustered;
-  uint64_t launches, total_ns, min_ns, max_ns;
-  uint64_t probed, probed_ns, probed_min_ns, probed_max_ns;
-  uint64_t in_graphs, seen, skipped, refused;
+  uint32_t kernel, device, grid[3], block[3], dynamic_shared, static_shared, registers, unused;
+  uint64_t launches, total_ns, max_ns, probed, probed_ns, in_graphs, seen, skipped;
   uint32_t recent[RECENT], recent_probed[RECENT], recents, recents_probed;
-  uint64_t spare;
+  uint64_t spare[5];
 } Row;
 _Static_assert(sizeof(Row) == 256, "protocol.py knows this size");
 
@@ -180,7 +178,7 @@ static Noted ring[RING];
 static Build *builds[MOST_BUILDS];
 static uint32_t build_count, watched_count, releasing;
 static uint64_t last_probed_ns;
-static struct { CUcontext context; uint32_t device; bool told; } contexts[64];
+static struct { CUcontext context; uint32_t device; } contexts[64];
 static uint32_t context_count;
 
 static char *outgoing;

@@ -14,15 +14,12 @@ static void add_time(Row *row, uint64_t ns, bool probed) {
     spare_share -= (double)times;
   }
   const uint32_t brief = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
-  uint64_t *least = probed ? &row->probed_min_ns : &row->min_ns;
-  uint64_t *most = probed ? &row->probed_max_ns : &row->max_ns;
-  if (*least == 0 || ns < *least) *least = ns;
-  if (ns > *most) *most = ns;
   if (probed) {
     row->probed++, row->probed_ns += ns;
     row->recent_probed[row->recents_probed++ % RECENT] = brief;
   } else {
     row->total_ns += ns * times;
+    if (ns > row->max_ns) row->max_ns = ns;
     row->recent[row->recents++ % RECENT] = brief;
   }
   row->launches += times;

@@ -73,13 +73,14 @@ def _check(given: argparse.Namespace) -> None:
     unfit = said_flags(given, ("probe", "range", "max_rate", "plain_every"))
     if unfit and not given.kernel:
         raise UserError(
-            f"without a screen no kernel is chosen to be probed: {', '.join(unfit)} mean nothing",
+            f"without a screen no kernel is chosen to be probed, which {', '.join(unfit)} asks for",
             hint="name one with -k; `gpuwatch run --no-screen -- CMD` lists them",
         )
     if given.json:
         target = Path(given.json)
-        if target.is_dir():
-            raise UserError(f"{target} is a folder", hint="name a file for --json")
+        if target.is_dir() or not target.parent.is_dir():
+            what = "is a folder" if target.is_dir() else "is in no folder that exists"
+            raise UserError(f"{target} {what}", hint="name a file for --json")
         require_room(target)
 
 

@@ -77,8 +77,9 @@ def test_a_stored_launch_is_a_source(fake: Fake, tmp_path: Path) -> None:
     [
         (("run",), "no program to run"),
         (("run", "-k", "x", "-p", "nosuch", "--", "true"), "no such probe"),
-        (("run", "-p", "dmat", "--", "true"), "no kernel is chosen to be probed: --probe"),
+        (("run", "-p", "dmat", "--", "true"), "no kernel is chosen to be probed, which --probe"),
         (("run", "--json", "/", "--", "true"), "is a folder"),
+        (("run", "--json", "/no/such/folder/a", "--", "true"), "is in no folder that exists"),
         (("run", "--", "/no/such/program"), "cannot run"),
         (("record", "-d", "sim", "--", "true"), "cannot follow --device"),
         (("capture", "-o", "x", "--", "true"), "-k"),

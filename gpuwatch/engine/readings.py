@@ -33,7 +33,7 @@ from gpuwatch.instrument.layout import index_of
 from gpuwatch.instrument.model import MapLayout, MapPlace, Site
 from gpuwatch.launch import Launch
 from gpuwatch.probe.model import Program, Save
-from gpuwatch.trace.decode import Decoded, bucket_edges, counts_of, decode
+from gpuwatch.trace.decode import Decoded, bucket_edges, read_place
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class MapReader:
     def observe(self, loaded: MapSource) -> None:
         """Decodes the launch that just ran and adds it to the sums."""
         self._loaded = loaded
-        self._decoded = self._decode(self._main, loaded)
+        self._decoded = read_place(self._layout, self._main, loaded.read_map)
         self._intervals = None
         if self._main.map.level in ("warp", "thread"):
             slots = index_of(self._layout, self._main, self._decoded.slots)
@@ -100,8 +100,9 @@ class MapReader:
         """The figures of the launch last observed. Raises RuntimeError before the first."""
         if self._decoded is None or self._loaded is None:
             raise RuntimeError("no launch was observed yet")
+        read = self._loaded.read_map
         seen = [
-            (place, self._decoded if place is self._main else self._decode(place, self._loaded))
+            (place, self._decoded if place is self._main else read_place(self._layout, place, read))
             for place in self._layout.places
         ]
         maps = tuple(self._figures(place, decoded) for place, decoded in seen)
@@ -114,13 +115,6 @@ class MapReader:
         if self._intervals is not None:
             self._fill(result, self._decoded, self._intervals)
         return result
-
-    def _decode(self, place: MapPlace, loaded: MapSource) -> Decoded:
-        counts = counts_of(place, loaded.read_map)
-        records = loaded.read_map(place.records)
-        offsets = self._layout.fixed.get(place.offsets)
-        bounds = None if offsets is None else offsets.view(np.uint64)
-        return decode(place.map, place.slots, records, counts, bounds, place.absent)
 
     def _figures(self, place: MapPlace, decoded: Decoded) -> MapFigures:
         map_ = place.map

@@ -12,7 +12,7 @@ from gpuwatch.toolchain import Toolchain, assemble, compile_to_ptx
 
 def reduction_of(place: MapPlace) -> Reduction:
     """The reduction of one map's records; of a `reduce` or `hist` map only empty slots count."""
-    map_ = place.map
+    map_ = place.stored
     records = map_.type == "array"
     places = {}
     if records:

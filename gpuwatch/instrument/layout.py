@@ -9,7 +9,7 @@ departed lanes if a probe ends with its warp.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,8 +139,9 @@ def lay_out(
     fixed: dict[int, NDArray[np.uint8]] = {}
     for number, map_ in enumerate(woven.maps):
         place = _place(map_, number, numbers, shape, woven.marks.get(map_.name, -1))
+        place = replace(place, packed=woven.stored.get(map_.name))
         places.append(place)
-        records = place.slots * map_.slot_bytes
+        records = place.slots * place.stored.slot_bytes
         if map_.dynamic:
             offsets = _offsets(place.slots, (counts or {}).get(map_.name))
             records = int(offsets[-1]) * map_.size

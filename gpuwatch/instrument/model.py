@@ -73,15 +73,17 @@ class Woven:
     takes_pointers: bool = False
     left_out: tuple[LeftOut, ...] = ()
     marks: Mapping[str, int] = field(default_factory=dict)
-    """Maps whose counts are not kept: byte offset of the u64 that is 0 only in a slot without a
-    record."""
+    """Maps whose counts are not kept: byte offset, in a record as it is stored, of the u64 that is
+    0 only in a slot without a record."""
+    stored: Mapping[str, Map] = field(default_factory=dict)
+    """Maps whose records the kernel stores in another form; see `MapPlace.stored`."""
 
 
 @dataclass(frozen=True, slots=True)
 class MapPlace:
     """Where one map lies: its records in buffer `records`, a u32 save counter per slot in
     buffer `counts`, which stops at 2^31 (of maps that reduce or count: whether there was a
-    save). Record k of slot s starts at byte `s * map.slot_bytes + k * map.size`."""
+    save). Record k of slot s starts at byte `s * stored.slot_bytes + k * stored.size`."""
 
     map: Map
     slots: int
@@ -100,6 +102,14 @@ class MapPlace:
     is 0 only where none arrived; -1 where they are."""
     absent: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
     """Slots that no thread of the launch has, so that nothing is missing in them."""
+    packed: Map | None = None
+    """The map in the form that the buffer has, where that is another one: fields that it lacks
+    hold the number of their slot, the others may be narrower."""
+
+    @property
+    def stored(self) -> Map:
+        """The map in the form that the buffer has."""
+        return self.packed or self.map
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from gpuwatch.errors import UserError
 from gpuwatch.instrument import lower, saves, slots, text
@@ -32,6 +33,7 @@ from gpuwatch.instrument.matching import match
 from gpuwatch.instrument.model import Dim3, Woven
 from gpuwatch.instrument.names import Names
 from gpuwatch.instrument.notes import notes
+from gpuwatch.instrument.packing import Packed, pack
 from gpuwatch.instrument.pointers import declare_pointers, pointer_space
 from gpuwatch.instrument.reductions import blocks_commute
 from gpuwatch.instrument.scene import Shared
@@ -68,13 +70,27 @@ def weave(
     block of the launch, what is woven holds for launches of that shape only, and costs less; with
     `residents` too, ptxas is told to leave room for so many blocks on an SM, if the kernel says
     nothing of it itself. `brief` says that no thread runs for 2^32 cycles: what is woven in then
-    takes a register less.
+    takes a register less, and records may be packed.
 
     Raises UserError when there is no such kernel, when a probe's position matches nothing, when a
     helper cannot be had there, or when a map's record cannot hold its fields.
     """
     function = _find(module, entry)
     _check(program)
+    packed = pack(program) if brief else Packed(program, {})
+    woven = _woven(module, function, packed.program, shape, residents, brief=brief)
+    return replace(woven, maps=program.maps, stored=packed.stored)
+
+
+def _woven(
+    module: Module,
+    function: Function,
+    program: Program,
+    shape: tuple[Dim3, Dim3] | None,
+    residents: int,
+    *,
+    brief: bool,
+) -> Woven:
     known = known_registers(*shape) if shape else {}
     with collector_paused():
         wanted = _asks_for_lanes(program) or _counts(program)

@@ -16,7 +16,7 @@ from gpuwatch.probe.verify import verify
 
 PRESETS = (
     "block_sched.py",
-    "warp_duration.toml",
+    "warp_duration.py",
     "gmem_traffic.py",
     "smem_conflicts.py",
     "instr_mix.py",

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwatch.instrument.model import MapPlace
+from gpuwatch.instrument.model import MapLayout, MapPlace
 from gpuwatch.probe.language import copy_bytes, layout_of
 from gpuwatch.probe.model import Field, Map
 
@@ -92,8 +92,8 @@ def folded(
 def folding(
     places: Sequence[MapPlace], read_map: Callable[[int], NDArray[np.uint8]]
 ) -> Callable[[int], NDArray[np.uint8]]:
-    """`read_map` by number of the buffer, with the copies of maps added up, and with the counts
-    that were not kept."""
+    """`read_map` by number of the buffer, with the copies of maps added up, packed records as the
+    map has them, and the counts that were not kept."""
     copied = {
         number: place
         for place in places
@@ -101,10 +101,13 @@ def folding(
         for number in (place.records, place.counts)
     }
     marked = {place.counts: place for place in places if place.mark >= 0}
+    packed = {place.records: place for place in places if place.packed is not None}
 
     def read(number: int) -> NDArray[np.uint8]:
         if number in marked:
             return counts_of(marked[number], read_map).view(np.uint8)
+        if number in packed:
+            return unpacked(packed[number], read_map)
         place = copied.get(number)
         if place is None:
             return read_map(number)
@@ -119,10 +122,34 @@ def counts_of(place: MapPlace, read_map: Callable[[int], NDArray[np.uint8]]) -> 
     """The saves in each slot of a map (uint32), from its records where they were not counted."""
     if place.mark < 0:
         return read_map(place.counts).view(np.uint32)
-    size = place.map.slot_bytes
+    size = place.stored.slot_bytes
     words = read_map(place.records)[: place.slots * size].view(np.uint64).reshape(place.slots, -1)
     arrived: NDArray[np.uint32] = (words[:, place.mark // 8] != 0).astype(np.uint32)
     return arrived
+
+
+def unpacked(place: MapPlace, read_map: Callable[[int], NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    """The records of a map as it has them, whatever form they are stored in."""
+    stored = read_map(place.records)
+    if place.packed is None:
+        return stored
+    rows = stored[: place.slots * place.packed.size].view(record_dtype(place.packed))
+    kept = {field.name for field in place.packed.fields}
+    numbers = np.where(counts_of(place, read_map) != 0, np.arange(place.slots), 0)
+    records = np.zeros(place.slots, record_dtype(place.map))
+    for field in place.map.fields:
+        records[field.name] = rows[field.name] if field.name in kept else numbers
+    return records.view(np.uint8)
+
+
+def read_place(
+    layout: MapLayout, place: MapPlace, read_map: Callable[[int], NDArray[np.uint8]]
+) -> Decoded:
+    """The records of one map of a launch, from its buffers by their numbers."""
+    offsets = layout.fixed.get(place.offsets)
+    bounds = None if offsets is None else offsets.view(np.uint64)
+    counts = counts_of(place, read_map)
+    return decode(place.map, place.slots, unpacked(place, read_map), counts, bounds, place.absent)
 
 
 def decode(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gpuwatch.instrument.layout import index_of
 from gpuwatch.instrument.model import MapLayout
 from gpuwatch.trace.buffers import ResultBuffers, layout_of_result
-from gpuwatch.trace.decode import Decoded, decode
+from gpuwatch.trace.decode import Decoded, read_place
 from gpuwatch.trace.facts import KernelFacts, LaunchFacts
 from gpuwatch.trace.folder import Trace, TraceLaunch
 
@@ -41,15 +41,7 @@ def records_of(launch: TraceLaunch) -> LaunchRecords:
     buffers = ResultBuffers(launch.result, layout)
     maps, index = {}, {}
     for place in layout.places:
-        offsets = layout.fixed.get(place.offsets)
-        decoded = decode(
-            place.map,
-            place.slots,
-            buffers.read_map(place.records),
-            buffers.read_map(place.counts).view(np.uint32),
-            None if offsets is None else offsets.view(np.uint64),
-            place.absent,
-        )
+        decoded = read_place(layout, place, buffers.read_map)
         maps[place.map.name] = decoded
         index[place.map.name] = index_of(layout, place, decoded.slots)
     result = launch.result

@@ -130,7 +130,8 @@ def test_maps_of_every_kind_survive(session: Session, tmp_path: Path) -> None:
 
 
 def test_the_builds_are_machine_code_and_their_ptx(session: Session, tmp_path: Path) -> None:
-    session.select(probe="warp_duration")
+    example = folder("probes") / "examples" / "warp_duration.toml"
+    session.select(probe=str(example))
     path = record(session, tmp_path / "t", 1)
     (kernel,) = (path / "kernel").iterdir()
     for build in ("original", "pruned", "probed"):
@@ -138,8 +139,7 @@ def test_the_builds_are_machine_code_and_their_ptx(session: Session, tmp_path: P
         assert ".entry _Z8gemm_gpuPKfS0_Pfiii" in (kernel / f"{build}.ptx").read_text()
     assert "gpuwatch_maps" in (kernel / "probed.ptx").read_text()
     assert "Used" in (kernel / "process.log").read_text()
-    own = (folder("probes") / "warp_duration.toml").read_text()
-    assert (path / "probe.toml").read_text() == own
+    assert (path / "probe.toml").read_text() == example.read_text()
 
 
 def test_probes_together_are_written_out(session: Session, tmp_path: Path) -> None:

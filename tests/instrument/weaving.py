@@ -16,7 +16,7 @@ from gpuwatch.instrument.model import MapLayout, Woven
 from gpuwatch.launch.model import Dim3, Launch, Relocation
 from gpuwatch.probe.model import Program
 from gpuwatch.ptx import parse
-from gpuwatch.trace.decode import Decoded, counts_of, decode
+from gpuwatch.trace.decode import Decoded, counts_of, read_place
 
 HEADER = ".version 8.0\n.target sm_86\n.address_size 64\n"
 
@@ -130,10 +130,6 @@ def read_maps(
     """Records and save counts of each map after a launch."""
     maps, counts = {}, {}
     for place in layout.places:
-        saves = counts_of(place, probed.read_map).copy()
-        records = probed.read_map(place.records).copy()
-        offsets = layout.fixed.get(place.offsets)
-        bounds = None if offsets is None else offsets.view(np.uint64)
-        counts[place.map.name] = saves
-        maps[place.map.name] = decode(place.map, place.slots, records, saves, bounds, place.absent)
+        counts[place.map.name] = counts_of(place, probed.read_map).copy()
+        maps[place.map.name] = read_place(layout, place, lambda one: probed.read_map(one).copy())
     return maps, counts

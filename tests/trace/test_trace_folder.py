@@ -16,6 +16,7 @@ from trace_support import BLOCK_SCHED, kernel_facts, kernels, launched, write_tr
 
 from gpuwatch.errors import UserError
 from gpuwatch.probe import load
+from gpuwatch.probe.catalogue import folder
 from gpuwatch.ptx import parse
 from gpuwatch.trace import Trace, records_of
 from gpuwatch.trace.facts import Figures, LaunchFacts
@@ -149,9 +150,9 @@ def test_texts_as_toml(text):
 
 
 def test_probe_toml_of_a_toml_probe_is_the_file_itself():
-    program = load("warp_duration")
-    text = Path(program.source).read_text()
-    assert probe_text(program, [("warp_duration.toml", text)]) == text
+    example = folder("probes") / "examples" / "warp_duration.toml"
+    text = example.read_text()
+    assert probe_text(load(str(example)), [(example.name, text)]) == text
 
 
 def test_probe_toml_of_a_python_probe_has_its_maps_and_statements():

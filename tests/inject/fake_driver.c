@@ -203,6 +203,20 @@ static void end_context(Object *context) {
   pthread_mutex_unlock(&fake_lock);
 }
 
+CUresult CUDAAPI cuCtxCreate(CUcontext *context, CUctxCreateParams *parameters, unsigned flags,
+                             CUdevice device) {
+  if (device != 0 || parameters != NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  *context = (CUcontext)fake_new(CONTEXT);
+  return cuCtxPushCurrent(*context);
+}
+
+CUresult CUDAAPI cuCtxDestroy(CUcontext context) {
+  if (fake_object(context, CONTEXT) == NULL) return CUDA_ERROR_INVALID_CONTEXT;
+  if (fake_current() == (Object *)context) depth--;
+  end_context((Object *)context);
+  return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
   if (primary_uses++ == 0) primary = fake_new(CONTEXT);

@@ -153,6 +153,9 @@ static CUresult launch(CUfunction handle, const CUlaunchConfig *config, void **p
                  .shared = config->sharedMemBytes};
   CUresult status = CUDA_SUCCESS;
   if (call->function == NULL) status = CUDA_ERROR_INVALID_HANDLE;
+  else if (!call->function->module->library &&
+           call->function->module->context != fake_current())
+    status = CUDA_ERROR_INVALID_CONTEXT;
   else if (call->function->module->probed && fake_fails("FAKE_REFUSE_PROBED"))
     status = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   else if (call->shared >

@@ -161,6 +161,25 @@ static void contexts(unsigned count) {
   }
 }
 
+/* Two at a time, launched in by turns; the second ends before the first. */
+static void two_contexts(unsigned count) {
+  CUcontext second = NULL;
+  const CUmodule first = module;
+  CHECK(cuCtxCreate(&second, NULL, 0, 0));
+  if (library == NULL) load();
+  const CUmodule other = module;
+  for (unsigned turn = 0; turn < count; turn++) {
+    CHECK(cuCtxSetCurrent(turn % 2 ? second : context));
+    module = turn % 2 ? other : first;
+    many("", 1);
+  }
+  CHECK(cuCtxSetCurrent(second));
+  CHECK(cuCtxDestroy(second));
+  CHECK(cuCtxSetCurrent(context));
+  module = first;
+  many("", count);
+}
+
 /* A library outlives the context, its variables do not. */
 static void reset(unsigned count) {
   for (int i = 0; i < 2; i++) {
@@ -298,6 +317,7 @@ static const struct {
     {"replaced", replaced},
     {"unloaded", unloaded},
     {"contexts", contexts},
+    {"two-contexts", two_contexts},
     {"reset", reset},
     {"graph", graph},
     {"until", until},

@@ -80,6 +80,13 @@ def test_contexts_that_end(run: Start) -> None:
     assert {one.seconds for one in watched.seen} == {PROBED_NS / 1e9}
 
 
+@pytest.mark.parametrize("loader", ["data", "library"])
+def test_two_contexts_on_one_gpu(run: Start, loader: str) -> None:
+    watched = run("two-contexts", 6, loader=loader, kernel="vadd")
+    assert watched.errors == ""
+    assert sorted(one.launch for one in watched.seen) == list(range(12))
+
+
 def test_how_a_program_ends(run: Start) -> None:
     assert run("exit", 3, kernel="vadd").ended.status == 7
     crashed = run("crash", 3, kernel="vadd")

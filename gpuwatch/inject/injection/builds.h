@@ -6,7 +6,7 @@ static bool same_shape(const Shape *one, const Shape *other) {
 
 static Build *build_for(uint32_t kernel, uint32_t device, CUcontext context, const Shape *shape) {
   for (uint32_t i = 0; i < build_count; i++)
-    if (builds[i]->kernel == kernel && builds[i]->device == device && !builds[i]->dropped &&
+    if (builds[i]->kernel == kernel && builds[i]->context == context && !builds[i]->dropped &&
         same_shape(&builds[i]->shape, shape))
       return builds[i];
   static bool full;

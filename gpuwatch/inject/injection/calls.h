@@ -9,18 +9,18 @@ static void learn_function(const void *handle, const void *from, const char *nam
   put(&handles, handle, number, from);
 }
 
-static void after_call(CUpti_CallbackId id, const void *call) {
+static void after_call(CUpti_CallbackId id, const void *call, CUcontext context) {
   switch (id) {
     case CUPTI_DRIVER_TRACE_CBID_cuModuleLoad: {
       const cuModuleLoad_params *q = call;
-      put(&images, *q->module, keep_image(NULL, q->fname), NULL);
+      put(&images, *q->module, keep_image(NULL, q->fname), context);
       break;
     }
     case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData:
     case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx:
     case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadFatBinary: {
       const cuModuleLoadData_params *q = call; /* all three begin like this */
-      put(&images, *q->module, keep_image(q->image, NULL), NULL);
+      put(&images, *q->module, keep_image(q->image, NULL), context);
       break;
     }
     case CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData: {
@@ -123,6 +123,7 @@ static void drop_context(CUcontext context) {
   }
   for (uint32_t i = 0; i < context_count; i++)
     if (contexts[i].context == context) contexts[i] = contexts[--context_count];
+  forget(context);
 }
 
 static bool is_launch(CUpti_CallbackId id) {
@@ -159,7 +160,7 @@ static void CUPTIAPI on_call(void *unused, CUpti_CallbackDomain domain, CUpti_Ca
       if (enter) before_call(id, call->functionParams);
       else if (*(const CUresult *)call->functionReturnValue == CUDA_SUCCESS) {
         if (call->context != NULL) (void)device_of(call->context);
-        after_call(id, call->functionParams);
+        after_call(id, call->functionParams, call->context);
       }
       pthread_mutex_unlock(&lock);
     }

@@ -30,7 +30,7 @@ static void put(Map *map, const void *key, uint32_t value, const void *of) {
 }
 
 /* Forgets a module, and the functions that came from it: their handles may be given again. With a
- * library its module in a context goes too. */
+ * library its module in a context goes too, with a context its modules. */
 static void forget(const void *module) {
   if (find(&images, module) != NULL) place(&images, module)->value = 0;
   for (size_t i = 0; i < images.size; i++)

@@ -141,7 +141,6 @@ static Slot *take_slot(uint32_t kernel, uint32_t device, const Launch *launch, C
     if (!callbacks_on) return NULL; /* the end of the launch would not be seen */
     Build *build = build_for(kernel, device, context, &launch->shape);
     if (build == NULL || build->state == REFUSED) return NULL;
-    if (build->context != context) return NULL;
     bool waits = hold;
     if (build->state == READY && build->instance == NULL && !build->loading) {
       load(build, *launch->function);

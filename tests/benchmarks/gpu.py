@@ -15,7 +15,7 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +38,9 @@ PROBES = ("block_sched", "warp_duration")
 WATCH_SECONDS = 0.8
 BARE_LAUNCHES = 2000
 BARE_SECONDS = 0.4
+LASTING_SECONDS = 30e-6
+"""Kernels that take so long are looked at by themselves: of a shorter one what every launch takes,
+filling and emptying the SMs, is a good part, and a probe's tail with it."""
 OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
 
 
@@ -159,12 +162,14 @@ def _lines(rows: list[Row], device: str) -> Iterator[str]:
         yield f"| {row.name} | {plain:.1f} | {costs} | {registers} | {spills} | {resident} |"
     for probe in PROBES:
         frames = [row.frames[probe] for row in rows]
-        ratio = math.exp(
-            sum(math.log(f.seconds_probed / f.seconds_plain) for f in frames) / len(rows)
-        )
+        lasting = [one for one in frames if one.seconds_plain >= LASTING_SECONDS]
         more = sum(f.registers_probed - f.registers_plain for f in frames) / len(rows)
         yield ""
-        yield f"{probe}: geometric mean {ratio:.4f}, {more:+.1f} registers on average."
+        yield (
+            f"{probe}: geometric mean {_mean_cost(frames):.4f}; of the {len(lasting)} that take "
+            f"{LASTING_SECONDS * 1e6:.0f} us and more {_mean_cost(lasting):.4f}; {more:+.1f} "
+            "registers on average."
+        )
     yield ""
     yield "## Launches observed a second against the bare plain kernel"
     yield ""
@@ -191,6 +196,12 @@ def _lines(rows: list[Row], device: str) -> Iterator[str]:
         ncu = "-" if row.ncu is None else f"{row.ncu:.1f}"
         apart = "-" if row.ncu is None else f"{ours[0] - row.ncu:+.1f}"
         yield f"| {row.name} | {shown} | {ncu} | {apart} |"
+
+
+def _mean_cost(frames: Sequence[Frame]) -> float:
+    """Geometric mean of probed over plain time; 1 of none."""
+    logs = [math.log(one.seconds_probed / one.seconds_plain) for one in frames]
+    return math.exp(sum(logs) / max(1, len(logs)))
 
 
 def _cost(frame: Frame) -> str:

@@ -98,11 +98,8 @@ class Header(Drawing, Widget):
                 (f"at launch {whole(frame.launches)}", TEXT),
                 (f", now {whole(view.launches_now)}", QUIET),
             ]
-        return [
-            ("launch ", QUIET),
-            (whole(frame.launches), STRONG),
-            (f" {frame.launches_per_second:.1f}/s", TEXT),
-        ]
+        launch = [("launch ", QUIET), (whole(frame.launches), STRONG)]
+        return launch if view.ended else [*launch, (f" {frame.launches_per_second:.1f}/s", TEXT)]
 
     def _probes(self, view: View) -> list[Span]:
         return probe_line(view.probes, view.probe, view.refused, self.glyphs, self.size.width)

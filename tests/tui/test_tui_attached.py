@@ -155,7 +155,8 @@ async def test_d_detaches_in_the_live_screen_and_a_digit_attaches_again() -> Non
         await pilot.press("d", "d")
         await settled(pilot)
         assert watch.calls == ["select flash None", "detach"]
-        assert " DETACHED " in app.screen.query_one(Header).render_line(0).text
+        headline = app.screen.query_one(Header).render_line(0).text
+        assert " DETACHED " in headline and "/s" not in headline
         assert app.screen.query_one(WarpPane).stale
         await pilot.press("2")
         await settled(pilot)

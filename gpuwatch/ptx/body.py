@@ -33,7 +33,7 @@ _STATEMENT = re.compile(
       (?P<instruction>
        (?:@(!?+{_NAME})[ \t]++)?+
        ([a-z]\w*+(?:(?:\.|::)\w++)*+)
-       (?:[ \t]++[^;\n"/:][^;\n"/]*+)?+;)
+       (?:[ \t]++[^;\n"/:.][^;\n"/]*+)?+;)
     | (?P<loc>\.loc[ \t]+(?P<file>\d+)[ \t]+(?P<line>\d+)[ \t]+(?P<column>\d+)
        (?:,[ ]function_name[ ](?P<function>{_NAME}),
         [ ]inlined_at[ ](?P<from_file>\d+)[ ](?P<from_line>\d+)[ ](?P<from_column>\d+))?+

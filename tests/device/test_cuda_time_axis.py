@@ -51,8 +51,8 @@ def test_every_sm_lies_on_the_axis_within_a_step_of_the_timer(device: CudaDevice
 @pytest.mark.parametrize("apart", [0.0, 0.1, 2.0])
 def test_sms_are_where_their_rates_say(device: CudaDevice, apart: float) -> None:
     """Within what readings leave open of two rates, and what SMs' clocks change of themselves: 1.5
-    parts in 10000 were seen on a busy H200. How much own rates mend hangs on how far apart they are at the moment; they make
-    nothing worse."""
+    parts in 10000 were seen on a busy H200. How much own rates mend hangs on how far apart they
+    are at the moment; they make nothing worse."""
     first = _measured(device)
     time.sleep(apart)
     again = _measured(device)

@@ -230,6 +230,22 @@ def test_parameters_of_structs() -> None:
     assert any(directive.startswith(".maxntid 256") for directive in entry.directives)
 
 
+def test_an_opcode_in_pieces() -> None:
+    """As ptxas takes it."""
+    text = (
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n"
+        "\t.reg .b64 %rd<2>; .reg .b32 %r<2>; .reg .pred %p<2>;\n\tld .param .u64 %rd1, [a];\n"
+        "\t@!%p1 ld /* at once */ .global\n\t\t.u32 %r1, [%rd1+4];\n\tret ;\n}\n"
+    )
+    module = parse(text)
+    first, second, last = instructions(module)
+    assert [one.tokens for one in (first, second, last)] == [
+        ("ld", "param", "u64"), ("ld", "global", "u32"), ("ret",),
+    ]  # fmt: skip
+    assert len(second.operands) == 2 and second.guard is not None and second.guard.negated
+    assert unparse(module) == text
+
+
 def test_vector_loads() -> None:
     loads = [i for i in instructions(corpus_module("structs")) if "v4" in i.tokens]
     assert loads

@@ -62,6 +62,8 @@ class AttachedBuild:
     constants: tuple[str, ...]
     held: int = 0
     """Bytes that its maps take on the GPU, of all launches under way."""
+    counted: bool = False
+    """Whether it was dropped, what its maps need being counted."""
     observed: int = 0
     """Launches whose records were read."""
     row: int = 0

@@ -31,6 +31,17 @@ class Attachment:
     _ended: bool = False
     _sending: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
+    def held_on(self, device: int) -> int:
+        with self._sending:
+            return self.held.get(device, 0)
+
+    def hold(self, build: AttachedBuild, size: int) -> None:
+        """The maps of a build take so many bytes from now on; called by two threads."""
+        with self._sending:
+            device = build.wanted.device.ordinal
+            self.held[device] = self.held.get(device, 0) + size - build.held
+            build.held = size
+
     @property
     def key(self) -> str:
         return key_of(self.process, self.kernel)

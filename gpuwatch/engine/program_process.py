@@ -61,8 +61,8 @@ class Process:
     """Whether it has told all before it ended."""
     _found: dict[tuple[int, str], ImagePtx] = field(default_factory=dict)
     _modules: dict[tuple[int, str], Module] = field(default_factory=dict)
-    _addresses: dict[tuple[int, int], dict[str, int]] = field(default_factory=dict)
-    _located: defaultdict[tuple[int, int], threading.Event] = field(
+    _addresses: dict[int, dict[str, int]] = field(default_factory=dict)
+    _located: defaultdict[int, threading.Event] = field(
         default_factory=lambda: defaultdict(threading.Event)
     )
 
@@ -91,12 +91,10 @@ class Process:
             case "problem":
                 self.problem = " ".join(words)
             case "at":
-                place = self._addresses.setdefault((int(words[0]), int(words[1])), {})
-                place.pop(words[2], None)
-                if int(words[3]):
-                    place[words[2]] = int(words[3])
+                if int(words[2]):
+                    self._addresses.setdefault(int(words[0]), {})[words[1]] = int(words[2])
             case "located":
-                self._located[int(words[0]), int(words[1])].set()
+                self._located[int(words[0])].set()
 
     @property
     def arch(self) -> str:
@@ -121,21 +119,20 @@ class Process:
             modelled=False,
         )
 
-    def locate(self, kernel: int, device: int, names: Sequence[str]) -> Mapping[str, int]:
-        """Where the program's own module has these variables; waits for the answer. Raises
-        UserError when there is none."""
+    def locate(self, build: int, names: Sequence[str]) -> Mapping[str, int]:
+        """Where the module of the launch that wants this build has these variables; waits for the
+        answer. Raises UserError when there is none."""
         if not names:
             return {}
-        answered = self._located[kernel, device]
-        answered.clear()
-        self.link.send(" ".join(["locate", str(kernel), str(device), *names]))
+        answered = self._located[build]
+        self.link.send(" ".join(["locate", str(build), *names]))
         if not answered.wait(_LOCATE_SECONDS):
             raise UserError(
                 f"process {self.pid} did not tell where its variables lie",
                 hint="it may be stopped; try again",
                 status=1,
             )
-        return dict(self._addresses.get((kernel, device), {}))
+        return self._addresses.get(build, {})
 
     # ---- images
 

@@ -293,11 +293,20 @@ class ProgramSession:
         more for this shape, with so much room."""
         build = attachment.builds[number]
         place = build.wanted.device.ordinal, build.wanted.shape
-        if attachment.shapes[place].counts is not None:
+        if build.counted:
             return  # an earlier launch has counted already
-        attachment.shapes[place] = replace(build.wanted, counts=build.counts(slot))
-        attachment.held[place[0]] -= build.held
+        build.counted = True
+        if attachment.shapes[place].counts is None:  # else another context's launch was first
+            attachment.shapes[place] = replace(build.wanted, counts=build.counts(slot))
+        attachment.hold(build, 0)
         attachment.send(f"drop {number}")
+
+    def _freed(self, process: Process, words: list[str]) -> None:
+        """The memory of its maps is the program's again; all its records were read before."""
+        found = self._build(process, int(words[0]))
+        if found is not None:
+            found[0].hold(found[1], 0)
+        (process.link.folder / f"slots-{words[0]}").unlink(missing_ok=True)
 
     def _refused(self, process: Process, words: list[str]) -> None:
         found = self._build(process, int(words[0]))
@@ -358,6 +367,7 @@ class ProgramSession:
         "gone": _gone,
         "want": _want,
         "loaded": _loaded,
+        "freed": _freed,
         "refused": _refused,
         "records": _records,
         "lost": _lost,

@@ -72,9 +72,9 @@ class Weaver:
     ) -> BuildOrder:
         known = attachment.shapes.get((device, shape))
         if known is None:
-            wanted = attachment.shapes[device, shape] = _wanted(attachment, device, shape)
+            wanted = attachment.shapes[device, shape] = _wanted(attachment, number, device, shape)
         else:  # its variables lie elsewhere once the device was reset
-            wanted = replace(known, addresses=_addresses(attachment, device, known.module))
+            wanted = replace(known, addresses=_addresses(attachment, number, known.module))
         made = build_attached(wanted, self._toolchain, self._map_limit)
         order = self._order(number, attachment, made)
         attachment.builds[number] = made
@@ -104,7 +104,7 @@ class Weaver:
         """For how many launches there is memory on the GPU: all shapes share the limit. Raises
         UserError where there is none for one."""
         device, size = made.wanted.device.ordinal, max(1, sum(made.layout.buffers))
-        held = attachment.held.get(device, 0)
+        held = attachment.held_on(device)
         room = self._map_limit - held
         if size > room:
             raise UserError(
@@ -114,8 +114,7 @@ class Weaver:
             )
         slots = min(_SLOTS, max(1, min(_SLOT_SHARE, room) // size))
         slots = slots if made.woven.takes_pointers else 1
-        made.held = slots * size
-        attachment.held[device] = held + made.held
+        attachment.hold(made, slots * size)
         return slots
 
 
@@ -128,7 +127,7 @@ def _fixed(folder: Path, number: int, made: AttachedBuild) -> list[tuple[int, Pa
     return found
 
 
-def _wanted(attachment: Attachment, device: int, shape: Shape) -> Wanted:
+def _wanted(attachment: Attachment, number: int, device: int, shape: Shape) -> Wanted:
     process, kernel = attachment.process, attachment.kernel
     info = process.info(device)
     module, target = process.module(kernel, info.arch)
@@ -141,17 +140,17 @@ def _wanted(attachment: Attachment, device: int, shape: Shape) -> Wanted:
         info=info,
         device=process.devices[device],
         program=load(attachment.probe),
-        addresses=_addresses(attachment, device, module),
+        addresses=_addresses(attachment, number, module),
         brief=0 < seconds < _BRIEF_SECONDS,
     )
 
 
-def _addresses(attachment: Attachment, device: int, module: Module) -> Mapping[str, int]:
+def _addresses(attachment: Attachment, number: int, module: Module) -> Mapping[str, int]:
     """Raises UserError where the probed kernel would write to a variable of its own instead; what
     has an initial value and is not to be found is taken for a text that kernels print."""
     process, kernel = attachment.process, attachment.kernel
     names = global_variables(module, kernel.mangled)
-    found = process.locate(kernel.number, device, names)
+    found = process.locate(number, names)
     texts = {one.name for one in module.variables if one.initial}
     missing = [name for name in names if name not in found and name not in texts]
     if missing:

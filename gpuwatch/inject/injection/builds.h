@@ -4,11 +4,17 @@ static bool same_shape(const Shape *one, const Shape *other) {
   return memcmp(one, other, sizeof *one) == 0;
 }
 
-static Build *build_for(uint32_t kernel, uint32_t device, CUcontext context, const Shape *shape) {
+static Build *build_for(uint32_t kernel, uint32_t device, CUcontext context, CUfunction handle,
+                        const Shape *shape) {
+  const Pair *known = find(&handles, handle);
+  const void *from = known != NULL ? known->owner : kernels[kernel].owner;
   for (uint32_t i = 0; i < build_count; i++)
-    if (builds[i]->kernel == kernel && builds[i]->context == context && !builds[i]->dropped &&
-        same_shape(&builds[i]->shape, shape))
+    if (builds[i]->kernel == kernel && builds[i]->context == context &&
+        builds[i]->owner == from && !builds[i]->dropped && same_shape(&builds[i]->shape, shape))
       return builds[i];
+  const Pair *image = find(&images, from); /* of a library it lies in no context */
+  const bool library =
+      kernels[kernel].owner == from ? kernels[kernel].library : image != NULL && !image->owner;
   static bool full;
   static uint32_t asked;
   Build *build = build_count < MOST_BUILDS ? malloc(sizeof *build) : NULL;
@@ -18,21 +24,13 @@ static Build *build_for(uint32_t kernel, uint32_t device, CUcontext context, con
     return NULL;
   }
   *build = (Build){
-      .id = ++asked, .kernel = kernel, .device = device, .context = context, .shape = *shape, .state = WANTED};
+      .id = ++asked, .kernel = kernel, .device = device, .context = context, .owner = from,
+      .library = library, .shape = *shape, .state = WANTED};
   builds[build_count++] = build;
   const uint32_t *g = shape->grid, *b = shape->block;
   tell("want %u %u %u %u %u %u %u %u %u %u", asked, kernel, device, g[0], g[1], g[2], b[0], b[1], b[2],
        shape->dynamic_shared);
   return build;
-}
-
-/* In which context a probed kernel is wanted; where it is wanted in none, one on its device. */
-static CUcontext wanting(uint32_t kernel, uint32_t device) {
-  for (uint32_t i = 0; i < build_count; i++)
-    if (builds[i]->kernel == kernel && builds[i]->device == device && !builds[i]->dropped &&
-        builds[i]->state == WANTED)
-      return builds[i]->context;
-  return context_on(device);
 }
 
 static void refuse(Build *build, const char *what, CUresult status) {
@@ -102,6 +100,7 @@ static void sweep(void) {
     if (idle && build->dropped) {
       builds[i] = builds[--build_count];
       release_apart(build->instance);
+      tell("freed %u", build->id);
       free_build(build);
     } else if (idle && build->state == REFUSED && build->instance != NULL) {
       Instance *instance = build->instance;
@@ -113,10 +112,11 @@ static void sweep(void) {
   }
 }
 
-static CUresult own_global(const Kernel *kernel, const char *name, CUdeviceptr *at, size_t *size) {
-  if (kernel->owner == NULL) return CUDA_ERROR_NOT_FOUND; /* unloaded */
-  return kernel->library ? cuLibraryGetGlobal(at, size, (CUlibrary)kernel->owner, name)
-                         : cuModuleGetGlobal(at, size, (CUmodule)kernel->owner, name);
+static CUresult own_global(const void *owner, bool library, const char *name, CUdeviceptr *at,
+                           size_t *size) {
+  if (owner == NULL) return CUDA_ERROR_NOT_FOUND; /* unloaded */
+  return library ? cuLibraryGetGlobal(at, size, (CUlibrary)(uintptr_t)owner, name)
+                 : cuModuleGetGlobal(at, size, (CUmodule)(uintptr_t)owner, name);
 }
 
 static uint8_t *map_slots(const Build *build, size_t size) {
@@ -131,7 +131,9 @@ static uint8_t *map_slots(const Build *build, size_t size) {
   return memory == MAP_FAILED ? NULL : memory;
 }
 
-static CUresult fill_fixed(const Build *build, CUdeviceptr memory, const size_t *offsets) {
+/* In a stream of ours: the legacy one waits for all others, and disturbs those that are captured. */
+static CUresult fill_fixed(const Build *build, CUdeviceptr memory, const size_t *offsets,
+                           CUstream stream) {
   for (uint32_t i = 0; i < build->fixed; i++) {
     const uint32_t index = build->fixed_index[i];
     const int fd = open(build->fixed_file[i], O_RDONLY | O_CLOEXEC);
@@ -141,7 +143,8 @@ static CUresult fill_fixed(const Build *build, CUdeviceptr memory, const size_t 
     CUresult status = CUDA_ERROR_FILE_NOT_FOUND;
     if (got == (ssize_t)build->sizes[index])
       status = got == 0 ? CUDA_SUCCESS
-                        : cuMemcpyHtoD(memory + offsets[index], content, (size_t)got);
+                        : cuMemcpyHtoDAsync(memory + offsets[index], content, (size_t)got, stream);
+    if (status == CUDA_SUCCESS) status = cuStreamSynchronize(stream);
     free(content);
     if (status != CUDA_SUCCESS) return status;
   }
@@ -186,7 +189,7 @@ static CUresult make_slot(const Build *build, Instance *instance, Slot *slot) {
     offsets[i + 1] = offsets[i] + ((build->sizes[i] + 255) & ~(size_t)255);
     slot->pointers[i] = slot->memory + offsets[i];
   }
-  status = fill_fixed(build, slot->memory, offsets);
+  status = fill_fixed(build, slot->memory, offsets, instance->stream);
   free(offsets);
   return status == CUDA_SUCCESS ? clear(build, slot, instance->stream) : status;
 }
@@ -197,11 +200,11 @@ static CUfunction own_function(CUfunction handle) {
   return handle;
 }
 
-static CUresult find_constants(const Build *build, const Kernel *kernel, Instance *instance) {
+static CUresult find_constants(const Build *build, Instance *instance) {
   for (uint32_t i = 0; i < build->constants; i++) {
     size_t size = 0;
-    CUresult status = own_global(kernel, build->constant_names[i], &instance->own_constants[i],
-                                 &instance->constant_bytes[i]);
+    CUresult status = own_global(build->owner, build->library, build->constant_names[i],
+                                 &instance->own_constants[i], &instance->constant_bytes[i]);
     if (status != CUDA_SUCCESS) return status;
     status = cuModuleGetGlobal(&instance->constants[i], &size, instance->module,
                                build->constant_names[i]);
@@ -229,8 +232,8 @@ static CUresult carry_attributes(CUfunction from, CUfunction to) {
   return CUDA_SUCCESS;
 }
 
-static CUresult fill_instance(Build *build, const Kernel *kernel, Instance *instance,
-                              CUfunction own, const char **what) {
+static CUresult fill_instance(Build *build, Instance *instance, CUfunction own,
+                              const char **what) {
   *what = "its module cannot be loaded";
   CUresult status = cuModuleLoad(&instance->module, build->cubin);
   if (status == CUDA_SUCCESS)
@@ -240,7 +243,7 @@ static CUresult fill_instance(Build *build, const Kernel *kernel, Instance *inst
     status = cuModuleGetGlobal(&instance->variable, &size, instance->module, build->variable);
   if (status != CUDA_SUCCESS) return status;
   *what = "its variables are not to be found";
-  if ((status = find_constants(build, kernel, instance)) != CUDA_SUCCESS) return status;
+  if ((status = find_constants(build, instance)) != CUDA_SUCCESS) return status;
   *what = "its attributes cannot be set";
   if ((status = carry_attributes(own, instance->function)) != CUDA_SUCCESS) return status;
   *what = "no memory for its maps";
@@ -265,7 +268,6 @@ static CUresult fill_instance(Build *build, const Kernel *kernel, Instance *inst
 /* Loads a build into the context of a launch that wants it, which may not be one that is captured
  * into a graph. Lets go of the lock meanwhile. */
 static void load(Build *build, CUfunction handle) {
-  const Kernel kernel = kernels[build->kernel];
   build->loading = true;
   pthread_mutex_unlock(&lock);
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -280,7 +282,7 @@ static void load(Build *build, CUfunction handle) {
     const CUfunction own = own_function(handle);
     instance->context = build->context;
     (void)cuCtxPushCurrent(instance->context);
-    status = fill_instance(build, &kernel, instance, own, &what);
+    status = fill_instance(build, instance, own, &what);
     if (status == CUDA_SUCCESS) {
       (void)cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, own);
       (void)cuFuncGetAttribute(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, own);

@@ -93,15 +93,19 @@ static bool flies_in(CUcontext context) {
   return false;
 }
 
-/* Takes what lies in a context from its build; NULL for nothing. */
-static Instance *instance_in(CUcontext context) {
+/* Takes all that lies in a context from its builds, at once: the worker is to release none of it. */
+static Instance *take_instances(CUcontext context) {
+  Instance *taken_out = NULL;
   for (uint32_t i = 0; i < build_count; i++) {
     Instance *instance = builds[i]->instance;
-    if (instance == NULL || instance->context != context) continue;
+    if (builds[i]->context != context) continue;
+    builds[i]->dropped = true; /* another may not write into the file of one */
     builds[i]->instance = NULL;
-    return instance;
+    if (instance == NULL) continue;
+    instance->next = taken_out;
+    taken_out = instance;
   }
-  return NULL;
+  return taken_out;
 }
 
 /* What lies in a context goes with it, once the records under way are handed over. */
@@ -113,14 +117,16 @@ static void drop_context(CUcontext context) {
     if (timed && !dead) (void)cuptiActivityFlushAll(0);
     usleep(500);
     pthread_mutex_lock(&lock);
+    take_records();
   }
-  for (uint32_t i = 0; i < build_count; i++) /* another may not write into the file of one */
-    builds[i]->dropped |= builds[i]->context == context;
-  for (Instance *instance; (instance = instance_in(context)) != NULL;) {
-    pthread_mutex_unlock(&lock);
-    release(instance);
-    pthread_mutex_lock(&lock);
+  Instance *all = take_instances(context);
+  pthread_mutex_unlock(&lock);
+  while (all != NULL) {
+    Instance *one = all;
+    all = one->next;
+    release(one);
   }
+  pthread_mutex_lock(&lock);
   for (uint32_t i = 0; i < context_count; i++)
     if (contexts[i].context == context) contexts[i] = contexts[--context_count];
   forget(context);
@@ -142,8 +148,10 @@ static void CUPTIAPI on_call(void *unused, CUpti_CallbackDomain domain, CUpti_Ca
                              const void *data) {
   (void)unused;
   const bool leaving = domain == CUPTI_CB_DOMAIN_DRIVER_API && is_launch(id) && taken != NULL;
-  if (inside || (dead && !leaving && domain != CUPTI_CB_DOMAIN_RESOURCE)) return;
+  if (inside || (dead && !leaving && (ended || domain != CUPTI_CB_DOMAIN_RESOURCE))) return;
   inside = 1;
+  int cancelling = 0;
+  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
   if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
     const CUpti_ResourceData *resource = data;
     pthread_mutex_lock(&lock);
@@ -165,5 +173,6 @@ static void CUPTIAPI on_call(void *unused, CUpti_CallbackDomain domain, CUpti_Ca
       pthread_mutex_unlock(&lock);
     }
   }
+  (void)pthread_setcancelstate(cancelling, NULL);
   inside = 0;
 }

@@ -100,19 +100,21 @@ static void take_ignore(char **rest) {
   drop_builds(kernel);
 }
 
+/* locate BUILD NAME...: where the variables of its own module lie, in the context it is for */
 static void take_locate(char **rest) {
-  const uint32_t kernel = (uint32_t)number(rest), device = (uint32_t)number(rest);
-  if (kernel == 0 || kernel >= kernel_count) return;
-  const CUcontext context = wanting(kernel, device);
-  if (context != NULL) (void)cuCtxPushCurrent(context);
-  for (const char *name = strtok_r(NULL, " ", rest); name; name = strtok_r(NULL, " ", rest)) {
+  const uint32_t id = (uint32_t)number(rest);
+  const Build *build = NULL;
+  for (uint32_t i = 0; i < build_count; i++)
+    if (builds[i]->id == id && !builds[i]->dropped) build = builds[i];
+  if (build != NULL) (void)cuCtxPushCurrent(build->context);
+  for (const char *name = strtok_r(NULL, " ", rest); build && name; name = strtok_r(NULL, " ", rest)) {
     CUdeviceptr at = 0;
     size_t size = 0;
-    const CUresult status = own_global(&kernels[kernel], name, &at, &size);
-    tell("at %u %u %s %llu %zu", kernel, device, name, status == CUDA_SUCCESS ? at : 0, size);
+    const CUresult status = own_global(build->owner, build->library, name, &at, &size);
+    tell("at %u %s %llu %zu", id, name, status == CUDA_SUCCESS ? at : 0, size);
   }
-  tell("located %u %u", kernel, device);
-  if (context != NULL) (void)cuCtxPopCurrent(NULL);
+  tell("located %u", id);
+  if (build != NULL) (void)cuCtxPopCurrent(NULL);
 }
 
 static void take_free(char **rest) {

@@ -32,9 +32,3 @@ static uint32_t device_of(CUcontext context) {
        got[5], got[6], got[7], got[8], name);
   return (uint32_t)device;
 }
-
-static CUcontext context_on(uint32_t device) {
-  for (uint32_t i = 0; i < context_count; i++)
-    if (contexts[i].device == device) return contexts[i].context;
-  return NULL;
-}

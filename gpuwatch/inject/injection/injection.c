@@ -36,11 +36,11 @@ static void hand_over(const Build *build, Slot *slot, uint32_t index) {
 
 static void follow(Build *build, Slot *slot, uint32_t index) {
   Instance *instance = build->instance;
-  if (slot->state == LAUNCHED && !instance->pinned &&
-      cuEventQuery(slot->launched) == CUDA_ERROR_NOT_READY)
-    return; /* a copy would wait for the kernel, and launches for the lock */
   (void)cuCtxPushCurrent(instance->context);
-  if (slot->state == LAUNCHED) {
+  if (slot->state == LAUNCHED && !instance->pinned &&
+      cuEventQuery(slot->launched) == CUDA_ERROR_NOT_READY) {
+    /* a copy would wait for the kernel, and launches for the lock */
+  } else if (slot->state == LAUNCHED) {
     const bool good =
         cuStreamWaitEvent(instance->stream, slot->launched, 0) == CUDA_SUCCESS &&
         cuMemcpyDtoHAsync(slot->host, slot->memory, instance->slot_bytes, instance->stream) ==
@@ -76,26 +76,26 @@ static bool follow_all(void) {
   return busy;
 }
 
+/* Sends what goes without waiting: gpuwatch may itself wait for us to read. */
 static bool send_all(void) {
-  while (outgoing_used > 0) {
-    sending = true;
-    char *text = outgoing;
-    const size_t size = outgoing_used;
-    outgoing = NULL, outgoing_used = outgoing_room = 0;
-    pthread_mutex_unlock(&lock);
-    size_t done = 0;
-    while (done < size) {
-      const ssize_t sent = send(link_fd, text + done, size - done, MSG_NOSIGNAL);
-      if (sent < 0 && errno == EINTR) continue;
-      if (sent <= 0) break;
-      done += (size_t)sent;
+  static char *text;
+  static size_t size, done;
+  for (;;) {
+    if (text == NULL && outgoing_used > 0) {
+      text = outgoing, size = outgoing_used, done = 0;
+      outgoing = NULL, outgoing_used = outgoing_room = 0;
     }
-    free(text);
+    sending = text != NULL;
+    if (!sending) return true;
+    pthread_mutex_unlock(&lock);
+    const ssize_t sent = send(link_fd, text + done, size - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const int problem = sent < 0 ? errno : 0;
     pthread_mutex_lock(&lock);
-    sending = false;
-    if (done < size) return false;
+    if (problem == EAGAIN || problem == EWOULDBLOCK) return true;
+    if (problem != 0 && problem != EINTR) return false;
+    if (sent > 0) done += (size_t)sent;
+    if (done == size) free(text), text = NULL;
   }
-  return true;
 }
 
 /* Takes what has arrived; false when gpuwatch is gone. */
@@ -151,6 +151,9 @@ static void open_or_close(void) {
   } else if (!watching) {
     if (sampling) (void)cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
     (void)cuptiActivityFlushAll(0);
+    pthread_mutex_lock(&lock);
+    take_records();
+    pthread_mutex_unlock(&lock);
     const double rate = (double)(head->records - before) * 1e9 / (double)passed;
     closed = sampling;
     sampling = rate > (sampling ? MANY_A_SECOND / 2 : MANY_A_SECOND);
@@ -173,14 +176,14 @@ static int nap_ms(bool busy) {
   return sampling && !closed ? OPEN_MS / 2 : FLUSH_MS;
 }
 
-static void *work(void *unused) {
-  (void)unused;
+static void do_work(void) {
   inside = 1;
   CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
   (void)cuThreadExchangeStreamCaptureMode(&relaxed);
   uint64_t flushed = now_ns();
   pthread_mutex_lock(&lock);
   while (!dead) {
+    take_records();
     const bool busy = follow_all();
     sweep();
     if (!send_all() || !take_commands()) break;
@@ -193,7 +196,8 @@ static void *work(void *unused) {
       flushed = now_ns();
     }
     open_or_close();
-    struct pollfd fds[] = {{link_fd, POLLIN, 0}, {wake_fd, POLLIN, 0}};
+    const short wanted = sending ? POLLIN | POLLOUT : POLLIN;
+    struct pollfd fds[] = {{link_fd, wanted, 0}, {wake_fd, POLLIN, 0}};
     (void)poll(fds, 2, nap_ms(busy));
     uint64_t woken = 0;
     if (read(wake_fd, &woken, sizeof woken) < 0 && errno != EAGAIN) dead = true;
@@ -203,9 +207,15 @@ static void *work(void *unused) {
   pthread_cond_broadcast(&changed);
   if (!ended) give_back();
   pthread_mutex_unlock(&lock);
-  if (ended) return NULL;
+  if (ended) return;
   see_launches(false);
   if (timed) (void)cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+}
+
+static void *work(void *unused) {
+  (void)unused;
+  do_work();
+  working = false;
   return NULL;
 }
 
@@ -214,7 +224,9 @@ static void *work(void *unused) {
 static void in_child(void) {
   dead = true;
   inside = 1;
-  close(link_fd); /* which is to end with the parent */
+  if (link_fd >= 0) close(link_fd); /* which is to end with the parent */
+  link_fd = -1; /* in a child of the child the number is another file's */
+  pthread_mutex_init(&lock, NULL); /* another thread may have held it */
 }
 
 static bool in_flight(void) {
@@ -225,12 +237,14 @@ static bool in_flight(void) {
 
 static void finish(void) {
   if (getpid() != owner) return;
+  if (inside) dead = true; /* exit() in a handler of a signal: this thread may hold the lock */
   ended = dead;
   if (ended) return;
   inside = 1;
   if (timed) (void)cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   const uint64_t until = now_ns() + ENDING_MS * 1000000ull;
   pthread_mutex_lock(&lock);
+  take_records();
   bool said = false;
   while (!dead && now_ns() < until && (in_flight() || outgoing_used > 0 || sending || !said)) {
     if (!in_flight() && !said) tell("bye"), said = true;
@@ -240,6 +254,12 @@ static void finish(void) {
     pthread_mutex_lock(&lock);
   }
   dead = ended = true;
+  wake();
+  while (working && now_ns() < until) { /* the driver goes next */
+    pthread_mutex_unlock(&lock);
+    usleep(100);
+    pthread_mutex_lock(&lock);
+  }
   pthread_mutex_unlock(&lock);
 }
 
@@ -346,6 +366,7 @@ static bool begin(const char *run) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
+  working = true;
   const bool started = pthread_create(&thread, NULL, work, NULL) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (!started) return false;

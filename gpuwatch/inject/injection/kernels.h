@@ -32,6 +32,7 @@ static void put(Map *map, const void *key, uint32_t value, const void *of) {
 /* Forgets a module, and the functions that came from it: their handles may be given again. With a
  * library its module in a context goes too, with a context its modules. */
 static void forget(const void *module) {
+  if (module == NULL) return; /* libraries have no owner */
   if (find(&images, module) != NULL) place(&images, module)->value = 0;
   for (size_t i = 0; i < images.size; i++)
     if (images.pairs[i].owner == module && images.pairs[i].value != 0)
@@ -40,6 +41,8 @@ static void forget(const void *module) {
     if (handles.pairs[i].owner == module) handles.pairs[i].value = 0;
   for (uint32_t i = 1; i < kernel_count; i++)
     if (kernels[i].owner == module) kernels[i].owner = NULL;
+  for (uint32_t i = 0; i < build_count; i++) /* their variables are gone */
+    builds[i]->dropped |= builds[i]->owner == module;
 }
 
 /* ---- kernels and rows */

@@ -139,7 +139,7 @@ static Slot *take_slot(uint32_t kernel, uint32_t device, const Launch *launch, C
   for (;;) { /* what was found before a wait may be gone after it */
     if (dead || kernels[kernel].wish != WATCHED) return NULL;
     if (!callbacks_on) return NULL; /* the end of the launch would not be seen */
-    Build *build = build_for(kernel, device, context, &launch->shape);
+    Build *build = build_for(kernel, device, context, *launch->function, &launch->shape);
     if (build == NULL || build->state == REFUSED) return NULL;
     bool waits = hold;
     if (build->state == READY && build->instance == NULL && !build->loading) {

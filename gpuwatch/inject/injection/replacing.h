@@ -44,7 +44,7 @@ static void enter_launch(const CUpti_CallbackData *data, CUpti_CallbackId id) {
     if (slot != NULL) {
       slot->row = (uint32_t)(row - rows);
       slot->correlation = data->correlationId;
-      noted->probed = true;
+      *noted = (Noted){data->correlationId, number, true, 0}; /* the lock was let go of */
       taken = slot, taken_by = data->correlationId;
     }
   }
@@ -81,7 +81,8 @@ static void leave_launch(const CUpti_CallbackData *data, CUpti_CallbackId id) {
   const CUresult refused = *status;
   *status = launch_own(&launch, slot);
   pthread_mutex_lock(&lock);
-  ring[data->correlationId % RING].probed = false;
+  Noted *noted = &ring[data->correlationId % RING];
+  if (noted->correlation == data->correlationId) noted->probed = false;
   Build *build = build_of(slot);
   slot->state = FREE;
   if (build != NULL && *status == CUDA_SUCCESS) refuse(build, "it cannot be launched", refused);

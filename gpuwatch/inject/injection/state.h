@@ -101,7 +101,8 @@ typedef struct {
   void **own_parameters, **own_extra;
 } Slot;
 
-typedef struct {
+typedef struct Instance {
+  struct Instance *next; /* to be released with it */
   CUcontext context;
   CUmodule module;
   CUfunction function;
@@ -118,6 +119,8 @@ typedef struct {
 typedef struct {
   uint32_t id, kernel, device;
   CUcontext context; /* of the launch that wanted it: variables have addresses of their own in each */
+  const void *owner; /* module or library of that launch's handle, whose variables they are */
+  bool library;
   Shape shape;
   enum { WANTED, READY, REFUSED } state;
   bool loading;
@@ -155,6 +158,7 @@ static _Thread_local int inside; /* our own driver calls are not the program's *
 static _Thread_local Slot *taken; /* by the launch under way, which has this correlation */
 static _Thread_local uint32_t taken_by;
 static atomic_bool dead;         /* nothing more is done: gpuwatch is gone, or this is a fork */
+static atomic_bool working;      /* the worker is there */
 static atomic_bool ended;        /* the program itself ends: the driver may be gone */
 
 static char folder[PATH_BYTES - 64];

@@ -81,7 +81,7 @@ static bool append_variables(const Kernel *kernel, FILE *lines, Range *ranges, u
        name = strtok_r(NULL, " ", &rest)) {
     CUdeviceptr at = 0;
     size_t size = 0;
-    if (own_global(kernel, name, &at, &size) != CUDA_SUCCESS) continue;
+    if (own_global(kernel->owner, kernel->library, name, &at, &size) != CUDA_SUCCESS) continue;
     good = append(values, at, size, ranges, count);
     fprintf(lines, "variable %llu %zu 1 %s\n", at, size, name);
   }

@@ -41,7 +41,7 @@ static void take_record(const CUpti_ActivityKernel9 *one) {
   Row *row = row_of(kernel, one->deviceId, &shape);
   if (row == NULL) return;
   const bool probed = known && noted->probed;
-  ring[one->correlationId % RING].ns = known ? one->end - one->start : 0;
+  if (known) ring[one->correlationId % RING].ns = one->end - one->start;
   if (!probed) {
     row->registers = one->registersPerThread;
     row->static_shared = (uint32_t)one->staticSharedMemory;
@@ -50,18 +50,47 @@ static void take_record(const CUpti_ActivityKernel9 *one) {
   add_time(row, one->end - one->start, probed);
 }
 
+/* A buffer that CUPTI has handed over. */
+typedef struct Filled {
+  struct Filled *next;
+  uint8_t *buffer;
+  size_t valid;
+} Filled;
+
+static _Atomic(Filled *) filled; /* the newest first */
+static _Atomic uint64_t lost_records;
+
+/* Takes no lock: whoever has that may wait in the driver for what CUPTI holds here. */
 static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
                                  size_t valid) {
   (void)size;
-  CUpti_Activity *record = NULL;
-  pthread_mutex_lock(&lock);
-  if (!dead)
-    while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
-      if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
-        take_record((const CUpti_ActivityKernel9 *)(const void *)record);
   size_t lost = 0;
   if (!dead && cuptiActivityGetNumDroppedRecords(context, stream, &lost) == CUPTI_SUCCESS)
-    head->lost_records += lost;
-  pthread_mutex_unlock(&lock);
-  free(buffer);
+    lost_records += lost;
+  Filled *one = dead || valid == 0 ? NULL : malloc(sizeof *one);
+  if (one == NULL) {
+    free(buffer);
+    return;
+  }
+  *one = (Filled){filled, buffer, valid};
+  while (!atomic_compare_exchange_weak(&filled, &one->next, one)) continue;
+}
+
+/* Takes the records that have come. */
+static void take_records(void) {
+  Filled *all = atomic_exchange(&filled, NULL), *oldest = NULL;
+  while (all != NULL) {
+    Filled *next = all->next;
+    all->next = oldest, oldest = all, all = next;
+  }
+  while (oldest != NULL) {
+    Filled *one = oldest;
+    CUpti_Activity *record = NULL;
+    while (cuptiActivityGetNextRecord(one->buffer, one->valid, &record) == CUPTI_SUCCESS)
+      if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+        take_record((const CUpti_ActivityKernel9 *)(const void *)record);
+    oldest = one->next;
+    free(one->buffer), free(one);
+  }
+  head->lost_records = lost_records;
 }

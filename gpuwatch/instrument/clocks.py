@@ -20,13 +20,13 @@ def entry_clocks(program: Program) -> frozenset[str]:
     """Registers of u64 that every thread sets to the SM's clock when it begins, in the first step
     of a probe there, and that nothing else writes."""
     types = {register.name: register.type for register in program.registers}
-    targets = [name for probe in program.probes for name in _targets(probe.body)]
+    written = [name for probe in program.probes for name in targets(probe.body)]
     return frozenset(
         name
         for probe in program.probes
         if probe.position == KERNEL and probe.before and probe.sample == 1
         for name in _first_clock(probe.body)
-        if types.get(name) == "u64" and targets.count(name) == 1
+        if types.get(name) == "u64" and written.count(name) == 1
     )
 
 
@@ -87,7 +87,7 @@ def _first_clock(body: tuple[Action, ...]) -> Iterator[str]:
             yield from isa.registers_of(first.operands[:1])
 
 
-def _targets(body: tuple[Action, ...]) -> Iterator[str]:
+def targets(body: tuple[Action, ...]) -> Iterator[str]:
     """What actions may write, as often as they do."""
     for action in flat(body):
         match action:

@@ -22,7 +22,7 @@ def leave(code: Code, scenes: Sequence[Scene], departed: int) -> None:
     shared = scenes[0].shared if scenes else None
     if shared:
         clocks.restore(code, [shared.registers[name] for name in sorted(shared.short)])
-    parts = [_begin(code, scene) for scene in scenes]
+    parts = [_begin(code, scene, scenes[place:]) for place, scene in enumerate(scenes, 1)]
     for scene, rest, fields in parts:
         if scene.probe.level == "thread":
             _finish(code, scene, rest, fields)
@@ -40,17 +40,30 @@ def leave(code: Code, scenes: Sequence[Scene], departed: int) -> None:
     code.label(end)
 
 
-def _begin(code: Code, scene: Scene) -> tuple[Scene, Sequence[Action], list[str]]:
+def _begin(
+    code: Code, scene: Scene, later: Sequence[Scene]
+) -> tuple[Scene, Sequence[Action], list[str]]:
     """Lower what comes before the first save, its values included; gives what is left. A branch
-    that saves is left too."""
+    that saves is left too. What `later` probes write is copied before they do."""
     body = scene.probe.body
     for number, action in enumerate(body):
         if isinstance(action, Save):
-            return scene, body[number:], lower.prepare(code, scene, action)
+            fields = lower.prepare(code, scene, action)
+            return scene, body[number:], _kept(code, scene, fields, later)
         if any(saves_of([action])):
             return scene, body[number:], []
         lower.act(code, scene, [action])
     return scene, (), []
+
+
+def _kept(code: Code, scene: Scene, fields: Sequence[str], later: Sequence[Scene]) -> list[str]:
+    names = set[str]().union(*(clocks.targets(one.probe.body) for one in later))
+    written = {value.text: value.type for name, value in scene.shared.registers.items()
+               if name in names}  # fmt: skip
+    return [
+        code.compute(written[one], f"mov.{written[one]}", one) if one in written else one
+        for one in fields
+    ]
 
 
 def _finish(code: Code, scene: Scene, rest: Sequence[Action], fields: list[str]) -> None:

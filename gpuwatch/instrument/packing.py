@@ -7,7 +7,7 @@ kernel half as long as two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuwatch.instrument.clocks import CLOCK, entry_clocks
@@ -27,6 +27,8 @@ from gpuwatch.probe.walk import flat, saves
 
 _SLOT = Helper("warpid")
 _WIDE = ("u64", "s64")
+_READ_BY_NAME = frozenset({"start", "elapsed", "cuid", "smid", "sm"})
+"""Fields that figures are made of on the device: it must have them."""
 _OF_32_BITS = frozenset({Helper("smid"), Helper("cuid"), Helper("laneid")})
 
 
@@ -64,11 +66,12 @@ def _packed(program: Program, map_: Map, probe: Probe) -> tuple[Map, Probe] | No
     (save,) = savers
     if save not in probe.body:
         return None
-    short = frozenset(_short(program, probe))
+    before = probe.body[: probe.body.index(save)]
+    short = frozenset(_short(program, before))
     kept = [
         (replace(field, type="u32") if field.type in _WIDE and value in short else field, value)
         for field, value in zip(map_.fields, save.values, strict=True)
-        if not (value == _SLOT and field.type in _WIDE)
+        if value != _SLOT or field.type not in _WIDE or field.name in _READ_BY_NAME
     ]
     fields = tuple(field for field, _ in kept)
     size = 1 << max(2, (record_bytes(fields) - 1).bit_length())
@@ -81,8 +84,8 @@ def _packed(program: Program, map_: Map, probe: Probe) -> tuple[Map, Probe] | No
     return replace(map_, size=size, fields=fields), replace(probe, body=body)
 
 
-def _short(program: Program, probe: Probe) -> Iterator[Expression]:
-    """Values, none of them negative, of which 32 bits tell everything."""
+def _short(program: Program, before: Sequence[Action]) -> Iterator[Expression]:
+    """Values, none of them negative, of which 32 bits tell everything in a save behind `before`."""
     yield from _OF_32_BITS
     starts = entry_clocks(program)
     spans = [Binary("-", CLOCK, Read(name)) for name in starts]
@@ -94,7 +97,7 @@ def _short(program: Program, probe: Probe) -> Iterator[Expression]:
         for action in flat(one.body)
         if isinstance(action, Assign)
     ]
-    for action in probe.body:
+    for action in before:
         if not isinstance(action, Assign) or action.value not in spans:
             continue
         if action.target in wide and assigned.count(action.target) == 1:

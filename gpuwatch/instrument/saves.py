@@ -41,9 +41,14 @@ def records_address(code: Code, shared: Shared, map_: Map, number: int) -> str:
 def operands(code: Code, map_: Map, values: Sequence[Value]) -> list[str]:
     """The values in the types of the map's fields, so that only the stores are left to do."""
     return [
-        convert(code, value, "u32" if field.type == "pred" else field.type)
+        _truth(code, value) if field.type == "pred" else convert(code, value, field.type)
         for value, field in zip(values, map_.fields, strict=True)
     ]
+
+
+def _truth(code: Code, value: Value) -> str:
+    """u32: 1 for whatever is not 0."""
+    return convert(code, Value(convert(code, value, "pred"), "pred"), "u32")
 
 
 def save(
@@ -163,6 +168,8 @@ def _store(code: Code, map_: Map, fields: Sequence[str], base: str) -> None:
         size, together = _together(words, map_.size)
         del words[: len(together)]
         values = [part for word in together for part in _parts(code, word, size)]
+        if len(values) > 1 and any(word.mixes for word in together):
+            values = [code.compute(f"u{8 * size}", f"mov.b{8 * size}", one) for one in values]
         target = f"[{base}+{offset}]" if offset else f"[{base}]"
         if len(values) == 1:
             code.emit(f"st.global.b{8 * size} \t{target}, {values[0]}")
@@ -177,12 +184,15 @@ class _Word(NamedTuple):
     offset: int
     size: int
     value: str
+    mixes: bool = False
+    """Whether ptxas takes it only beside values of its own type, as an f32 is, and a literal."""
 
 
 def _words(code: Code, map_: Map, fields: Sequence[str]) -> Iterator[_Word]:
     """The values to store, none wider than its alignment."""
     for field, offset, value in zip(map_.fields, field_offsets(map_), fields, strict=True):
-        word = _Word(offset, FIELD_BYTES[field.type], value)
+        mixes = field.type == "f32" or value[0] != "%"
+        word = _Word(offset, FIELD_BYTES[field.type], value, mixes)
         if word.size == 4 or map_.size % 8 == 0:
             yield word
         else:

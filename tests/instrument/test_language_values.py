@@ -301,6 +301,34 @@ def test_a_condition_at_the_end_of_a_warp_saves_once() -> None:
     assert got.maps["m"].column("n").tolist() == [0, 1, 2, 3]
 
 
+ENDS = """\
+import gpuwatch.language as gl
+from gpuwatch import Map, probe
+
+@Map(level="{level}", type="array", cap=1)
+class ends:
+    count: gl.u64
+    odd: gl.pred
+
+count: gl.u64 = 7
+
+@probe(pos="kernel", level="{level}")
+def first():
+    ends.save(count, gl.thread_x + 2)
+
+@probe(pos="kernel", level="{level}")
+def second():
+    count = 99
+"""
+
+
+@pytest.mark.parametrize("level", ["thread", "warp"])
+def test_a_save_is_of_what_was_there_before_later_probes(level: str) -> None:
+    program = parse_python(ENDS.format(level=level), "ends.py")
+    got = run(NOTHING, program, (2, 1, 1), (32, 1, 1)).maps["ends"].records
+    assert set(got.tolist()) == {(7, 1)}
+
+
 MISTAKES = [
     ("a = 1.5", "a is u32, the value is f32"),
     ("a = x", "a is u32, the value is f32"),

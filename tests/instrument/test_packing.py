@@ -15,6 +15,7 @@ from gpuwatch.probe import parse_python
 from gpuwatch.probe.catalogue import folder, load
 from gpuwatch.probe.model import Field, Map
 from gpuwatch.ptx import parse
+from gpuwatch.toolchain import assemble, find
 from gpuwatch.trace.decode import folding, read_place
 
 PROGRAM = """\
@@ -30,6 +31,7 @@ class times:
 
 begun: gl.u64 = 0
 lasted: {lasted} = 0
+other: gl.u32 = 0
 
 @probe(pos="kernel", level="{level}", before=True)
 def arrive():
@@ -37,8 +39,25 @@ def arrive():
 
 @probe(pos="kernel", level="{level}")
 def leave():
-    lasted = gl.clock() - begun
+    {first}
     {leave}
+"""
+MIXED = """\
+import gpuwatch.language as gl
+from gpuwatch import Map, probe
+
+@Map(level="warp", type="array", size=24, cap=1)
+class mixed:
+    ratio: gl.f32
+    warp: gl.u64
+    kind: {kind}
+
+ratio: gl.f32 = 0
+
+@probe(pos="kernel", level="warp")
+def leave():
+    ratio = gl.f32(gl.laneid()) / 3
+    mixed.save({values})
 """
 USUAL = {
     "level": "warp",
@@ -47,6 +66,7 @@ USUAL = {
     "sm": "gl.u64",
     "lasted": "gl.u64",
     "arrive": "begun = gl.clock()",
+    "first": "lasted = gl.clock() - begun",
     "leave": "times.save(begun, lasted, gl.warpid(), gl.smid())",
 }
 SMALL = {"start": "u64", "elapsed": "u32", "sm": "u32"}
@@ -67,6 +87,11 @@ SMALL = {"start": "u64", "elapsed": "u32", "sm": "u32"}
         ({"cap": 2}, None),
         ({"arrive": "begun = gl.time()"}, None),
         ({"arrive": "begun = gl.clock()\n    begun = begun - 1"}, None),
+        (
+            {"leave": USUAL["leave"] + "\n    lasted = gl.clock() - begun", "first": "other = 1"},
+            None,
+        ),
+        ({"leave": "times.save(gl.warpid(), lasted, gl.warpid(), gl.smid())"}, SMALL),  # its start
         ({"leave": "lasted = lasted * 2\n    " + USUAL["leave"]}, None),
         ({"leave": "if lasted > 3:\n        " + USUAL["leave"]}, None),
         ({"leave": USUAL["leave"] + "\n    " + USUAL["leave"]}, None),
@@ -118,6 +143,25 @@ def test_the_example_in_ptx_records_what_the_preset_does() -> None:
         assert ours.map.fields == theirs.map.fields
         for name in ("warpid", "sm"):
             assert np.array_equal(ours.column(name), theirs.column(name))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("ratio", "gl.warpid()", "7"),
+        ("1.5", "gl.warpid()", "-2"),
+        ("1.5", "gl.warpid()", "gl.smid()"),
+        ("ratio", "gl.warpid()", "gl.laneid() > 3"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["gl.u32", "gl.s32", "gl.pred"])
+def test_ptxas_takes_what_comes_to_lie_side_by_side(values: tuple[str, ...], kind: str) -> None:
+    program = parse_python(MIXED.format(values=", ".join(values), kind=kind), "mixed.py")
+    module = parse(kernel("\tst.global.u32 [%a1], %i10;\n\tret;\n"))
+    for brief in (False, True):
+        woven = weave(module, "k", program, ((2, 1, 1), (40, 1, 1)), brief=brief)
+        assert bool(woven.stored) == brief
+        assert assemble(find(), woven.text, "sm_86", "k").registers > 0
 
 
 def test_a_record_that_never_arrived_stays_missing() -> None:

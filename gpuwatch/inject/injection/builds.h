@@ -151,6 +151,14 @@ static CUresult fill_fixed(const Build *build, CUdeviceptr memory, const size_t 
   return CUDA_SUCCESS;
 }
 
+/* Whether a probed kernel is loaded just now into a context, or beside a module. */
+static bool loads_in(const void *owner) {
+  for (uint32_t i = 0; i < build_count; i++)
+    if (builds[i]->loading && (builds[i]->context == owner || builds[i]->owner == owner))
+      return true;
+  return false;
+}
+
 static bool is_fixed(const Build *build, uint32_t index) {
   for (uint32_t i = 0; i < build->fixed; i++)
     if (build->fixed_index[i] == index) return true;
@@ -266,7 +274,7 @@ static CUresult fill_instance(Build *build, Instance *instance, CUfunction own,
 }
 
 /* Loads a build into the context of a launch that wants it, which may not be one that is captured
- * into a graph. Lets go of the lock meanwhile. */
+ * into a graph. Lets go of the lock meanwhile, for the driver may wait for all that runs. */
 static void load(Build *build, CUfunction handle) {
   build->loading = true;
   pthread_mutex_unlock(&lock);
@@ -302,4 +310,18 @@ static void load(Build *build, CUfunction handle) {
   else
     tell("loaded %u %d %d %d %d", build->id, plain, probed, registers, shared);
   pthread_cond_broadcast(&changed);
+}
+
+/* Loads what launches have asked for, so that none of them waits for it. */
+static void load_asked(void) {
+  for (uint32_t i = 0; i < build_count; i++) {
+    Build *build = builds[i];
+    const CUfunction handle = build->asked_by;
+    build->asked_by = NULL;
+    if (handle == NULL || build->dropped || build->loading || build->instance != NULL ||
+        build->state != READY)
+      continue;
+    load(build, handle);
+    i = UINT32_MAX; /* others may have come and gone */
+  }
 }

@@ -70,11 +70,22 @@ static void after_call(CUpti_CallbackId id, const void *call, CUcontext context)
   }
 }
 
+/* What a probed kernel is loaded beside may not go meanwhile. */
+static void lose(const void *module) {
+  const uint64_t until = now_ns() + ENDING_MS * 1000000ull;
+  while (loads_in(module) && now_ns() < until) {
+    pthread_mutex_unlock(&lock);
+    usleep(200);
+    pthread_mutex_lock(&lock);
+  }
+  forget(module);
+}
+
 static void before_call(CUpti_CallbackId id, const void *call) {
   if (id == CUPTI_DRIVER_TRACE_CBID_cuModuleUnload)
-    forget(((const cuModuleUnload_params *)call)->hmod);
+    lose(((const cuModuleUnload_params *)call)->hmod);
   if (id == CUPTI_DRIVER_TRACE_CBID_cuLibraryUnload)
-    forget(((const cuLibraryUnload_params *)call)->library);
+    lose(((const cuLibraryUnload_params *)call)->library);
   if (id == CUPTI_DRIVER_TRACE_CBID_cuLinkDestroy) {
     const void *state = ((const cuLinkDestroy_params *)call)->state;
     for (size_t i = 0; i < linked.size; i++)
@@ -85,7 +96,7 @@ static void before_call(CUpti_CallbackId id, const void *call) {
 static bool follow_all(void);
 
 static bool flies_in(CUcontext context) {
-  if (releasing > 0) return true;
+  if (releasing > 0 || loads_in(context)) return true;
   for (uint32_t i = 0; i < build_count; i++)
     if (builds[i]->instance != NULL && builds[i]->instance->context == context &&
         in_use(builds[i]->instance))

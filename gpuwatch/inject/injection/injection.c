@@ -186,6 +186,7 @@ static void do_work(void) {
     take_records();
     const bool busy = follow_all();
     sweep();
+    load_asked();
     if (!send_all() || !take_commands()) break;
     const bool seeing = hold || !timed || watched_count > 0 || launching();
     if (!seeing) callbacks_on = false;

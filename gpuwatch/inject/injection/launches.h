@@ -131,8 +131,8 @@ static Slot *free_slot(Instance *instance) {
   return NULL;
 }
 
-/* Takes a slot for a launch of a watched kernel; NULL while its build is made, unless the program
- * is held, and while no slot is free, unless it waits for one. */
+/* Takes a slot for a launch of a watched kernel; NULL while its build is made and loaded, unless
+ * the program is held, and while no slot is free, unless it waits for one. */
 static Slot *take_slot(uint32_t kernel, uint32_t device, const Launch *launch, CUcontext context,
                        Build **chosen) {
   const uint64_t until = now_ns() + WAIT_MS * 1000000ull;
@@ -143,8 +143,12 @@ static Slot *take_slot(uint32_t kernel, uint32_t device, const Launch *launch, C
     if (build == NULL || build->state == REFUSED) return NULL;
     bool waits = hold;
     if (build->state == READY && build->instance == NULL && !build->loading) {
-      load(build, *launch->function);
-      continue;
+      if (hold) {
+        load(build, *launch->function);
+        continue;
+      }
+      build->asked_by = *launch->function;
+      wake();
     }
     if (build->state == READY && build->instance != NULL) {
       Slot *slot = free_slot(build->instance);

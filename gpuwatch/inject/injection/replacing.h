@@ -1,26 +1,33 @@
 /* ---- replacing a launch */
 
-/* Which slot this launch goes with; NULL leaves it as it is. */
+/* Which slot and build this launch goes with; NULL leaves it as it is. */
 static Slot *choose(uint32_t number, uint64_t index, const Launch *launch, CUcontext context,
-                    uint32_t device) {
+                    uint32_t device, Build **build) {
   const Kernel *kernel = &kernels[number];
   if (index < kernel->first || index > kernel->last) return NULL;
   if (plain_every > 0 && index % (plain_every + 1) == plain_every) return NULL;
   if (interval_ns > 0 && now_ns() - last_probed_ns < interval_ns) return NULL;
-  Build *build = NULL;
-  Slot *slot = take_slot(number, device, launch, context, &build);
+  Slot *slot = take_slot(number, device, launch, context, build);
   if (slot == NULL) return NULL;
   slot->number = index;
-  if (!give_parameters(build, slot, launch) || !fill_variables(build, slot, launch->stream)) {
-    *launch->parameters = slot->own_parameters;
-    if (launch->extra != NULL) *launch->extra = slot->own_extra;
-    slot->state = FREE;
-    refuse(build, "its parameters cannot be given", CUDA_ERROR_INVALID_VALUE);
-    return NULL;
-  }
   last_probed_ns = now_ns();
-  *launch->function = build->instance->function;
   return slot;
+}
+
+/* Without the lock: a copy waits where the stream has no room for it. */
+static bool replace(const Build *build, Slot *slot, const Launch *launch) {
+  if (give_parameters(build, slot, launch) && fill_variables(build, slot, launch->stream)) {
+    *launch->function = build->instance->function;
+    return true;
+  }
+  *launch->parameters = slot->own_parameters;
+  if (launch->extra != NULL) *launch->extra = slot->own_extra;
+  return false;
+}
+
+static void note_plain(uint32_t correlation) {
+  Noted *noted = &ring[correlation % RING];
+  if (noted->correlation == correlation) noted->probed = false;
 }
 
 static void enter_launch(const CUpti_CallbackData *data, CUpti_CallbackId id) {
@@ -38,8 +45,10 @@ static void enter_launch(const CUpti_CallbackData *data, CUpti_CallbackId id) {
   const uint64_t index = number != 0 ? kernels[number].seen++ : 0;
   if (number != 0 && kernels[number].stored == (int64_t)index) store_launch(number, &launch);
   if (row != NULL && watched) row->seen++;
+  Build *build = NULL;
+  Slot *slot = NULL;
   if (row != NULL && watched && !captured) {
-    Slot *slot = choose(number, index, &launch, data->context, device);
+    slot = choose(number, index, &launch, data->context, device, &build);
     if (slot == NULL) row->skipped++;
     if (slot != NULL) {
       slot->row = (uint32_t)(row - rows);
@@ -48,6 +57,14 @@ static void enter_launch(const CUpti_CallbackData *data, CUpti_CallbackId id) {
       taken = slot, taken_by = data->correlationId;
     }
   }
+  pthread_mutex_unlock(&lock);
+  if (slot == NULL || replace(build, slot, &launch)) return;
+  pthread_mutex_lock(&lock);
+  taken = NULL;
+  note_plain(data->correlationId);
+  row->skipped++;
+  slot->state = FREE;
+  refuse(build, "its parameters cannot be given", CUDA_ERROR_INVALID_VALUE);
   pthread_mutex_unlock(&lock);
 }
 
@@ -81,8 +98,7 @@ static void leave_launch(const CUpti_CallbackData *data, CUpti_CallbackId id) {
   const CUresult refused = *status;
   *status = launch_own(&launch, slot);
   pthread_mutex_lock(&lock);
-  Noted *noted = &ring[data->correlationId % RING];
-  if (noted->correlation == data->correlationId) noted->probed = false;
+  note_plain(data->correlationId);
   Build *build = build_of(slot);
   slot->state = FREE;
   if (build != NULL && *status == CUDA_SUCCESS) refuse(build, "it cannot be launched", refused);

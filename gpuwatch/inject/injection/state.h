@@ -123,6 +123,7 @@ typedef struct {
   bool library;
   Shape shape;
   enum { WANTED, READY, REFUSED } state;
+  CUfunction asked_by; /* handle of a launch that wants it loaded */
   bool loading;
   bool dropped; /* no launch goes with it any more; freed when none under way does */
   char cubin[PATH_BYTES], *entry, *variable;

@@ -273,13 +273,11 @@ static CUresult fill_instance(Build *build, Instance *instance, CUfunction own,
   return cuStreamSynchronize(instance->stream);
 }
 
-/* Loads a build into the context of a launch that wants it, which may not be one that is captured
- * into a graph. Lets go of the lock meanwhile, for the driver may wait for all that runs. */
+/* Loads a build into the context of a launch that wants it. Lets go of the lock meanwhile, for the
+ * driver may wait for all that runs there. */
 static void load(Build *build, CUfunction handle) {
   build->loading = true;
   pthread_mutex_unlock(&lock);
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  (void)cuThreadExchangeStreamCaptureMode(&mode);
   Instance *instance = calloc(1, sizeof *instance);
   const char *what = "no memory";
   CUresult status = instance == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
@@ -302,7 +300,6 @@ static void load(Build *build, CUfunction handle) {
     (void)cuCtxPopCurrent(NULL);
     if (status != CUDA_SUCCESS) release(instance), instance = NULL;
   }
-  (void)cuThreadExchangeStreamCaptureMode(&mode);
   pthread_mutex_lock(&lock);
   build->instance = instance;
   build->loading = false;
@@ -312,7 +309,8 @@ static void load(Build *build, CUfunction handle) {
   pthread_cond_broadcast(&changed);
 }
 
-/* Loads what launches have asked for, so that none of them waits for it. */
+/* Loads what launches have asked for, in the worker: a running kernel that the driver waits for may
+ * itself wait for a launch. */
 static void load_asked(void) {
   for (uint32_t i = 0; i < build_count; i++) {
     Build *build = builds[i];

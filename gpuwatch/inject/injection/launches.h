@@ -141,12 +141,8 @@ static Slot *take_slot(uint32_t kernel, uint32_t device, const Launch *launch, C
     if (!callbacks_on) return NULL; /* the end of the launch would not be seen */
     Build *build = build_for(kernel, device, context, *launch->function, &launch->shape);
     if (build == NULL || build->state == REFUSED) return NULL;
-    bool waits = hold;
+    bool waits = hold && !build->late;
     if (build->state == READY && build->instance == NULL && !build->loading) {
-      if (hold) {
-        load(build, *launch->function);
-        continue;
-      }
       build->asked_by = *launch->function;
       wake();
     }
@@ -159,7 +155,11 @@ static Slot *take_slot(uint32_t kernel, uint32_t device, const Launch *launch, C
       }
       waits = wait_for_slots;
     }
-    if (!waits || now_ns() >= until) return NULL;
+    if (!waits) return NULL;
+    if (now_ns() >= until) {
+      build->late = true;
+      return NULL;
+    }
     wait_changed(until);
   }
 }

@@ -125,6 +125,7 @@ typedef struct {
   enum { WANTED, READY, REFUSED } state;
   CUfunction asked_by; /* handle of a launch that wants it loaded */
   bool loading;
+  bool late; /* launches have waited for it long enough */
   bool dropped; /* no launch goes with it any more; freed when none under way does */
   char cubin[PATH_BYTES], *entry, *variable;
   bool takes;

@@ -17,6 +17,8 @@
  *   FAKE_NO_VARIABLES=1     variables are found by the program's first thread alone
  *   FAKE_FEW_RESIDENT=1     fewer blocks of a probed kernel fit on an SM
  *   FAKE_SLOW_LAUNCH=US     a launch takes so long
+ *   FAKE_LAZY=1             a function that was replaced may not be loaded by a later launch
+ *   FAKE_LOAD_BEHIND=N      a probed kernel is loaded once so many more launches have been made
  *   FAKE_SLOW_FLUSH=US      times of kernels take so long to come, unless that is forced
  *   FAKE_SECOND_SUBSCRIBER=1, FAKE_NO_ACTIVITY=1  CUPTI refuses to be subscribed to, to give times
  */
@@ -59,7 +61,7 @@ typedef struct Object {
   const Known *known;
   char *image;
   size_t size;
-  bool library, probed;
+  bool library, probed, loaded;
   struct {
     char name[64];
     CUdeviceptr at;
@@ -92,6 +94,8 @@ CUdeviceptr fake_program_variable(const char *name);
 /* ---- fake_launches.c */
 
 const Known *fake_known(const char *name);
+/* How many launches have been made. */
+unsigned fake_launch_count(void);
 size_t fake_offset(const Known *known, unsigned index);
 
 /* ---- fake_cupti.c */

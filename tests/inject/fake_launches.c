@@ -12,6 +12,7 @@ static const Known KNOWN[] = {
     {"tally", 1, {4}},          {"wide", 2, {8, 4076}}, {"nothing", 0, {0}},
 };
 static atomic_uint launched[sizeof KNOWN / sizeof *KNOWN];
+static atomic_uint launch_count;
 static atomic_uint nothings;
 
 const Known *fake_known(const char *name) {
@@ -89,7 +90,10 @@ static void write_records(const Call *call, unsigned launch) {
   }
 }
 
+unsigned fake_launch_count(void) { return launch_count; }
+
 static void execute(const Call *call, uint32_t correlation, uint32_t graph) {
+  launch_count++;
   const Known *known = call->function->known;
   const unsigned launch = launched[known - KNOWN]++;
   compute(call);
@@ -156,6 +160,9 @@ static CUresult launch(CUfunction handle, const CUlaunchConfig *config, void **p
   else if (!call->function->module->library &&
            call->function->module->context != fake_current())
     status = CUDA_ERROR_INVALID_CONTEXT;
+  else if (!call->function->loaded && !call->function->module->probed && fake_fails("FAKE_LAZY") &&
+           launched[call->function->known - KNOWN] > 0)
+    status = CUDA_ERROR_ILLEGAL_STATE;
   else if (call->function->module->probed && fake_fails("FAKE_REFUSE_PROBED"))
     status = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   else if (call->shared >
@@ -163,6 +170,7 @@ static CUresult launch(CUfunction handle, const CUlaunchConfig *config, void **p
                    ->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES] ||
            call->block[0] == 0 || !read_parameters(call, parameters, extra))
     status = CUDA_ERROR_INVALID_VALUE;
+  if (call->function != NULL) call->function->loaded = true;
   Object *stream = fake_stream(config->hStream);
   if (status == CUDA_SUCCESS && stream != NULL && stream->capturing) {
     if (stream->call_count < CAPTURED) stream->calls[stream->call_count++] = *call;

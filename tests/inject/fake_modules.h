@@ -51,9 +51,21 @@ static CUresult load(void *handle, const void *image, const char *path, bool lib
   return CUDA_SUCCESS;
 }
 
+/* As the driver waits for kernels that run, which may themselves wait for a launch. */
+static void wait_behind(void) {
+  const char *behind = getenv("FAKE_LOAD_BEHIND");
+  if (behind == NULL) return;
+  const unsigned until = fake_launch_count() + (unsigned)atoi(behind);
+  for (int i = 0; fake_launch_count() < until; i++) {
+    if (i == 25000) stop("a module waits for a launch that never comes");
+    usleep(1000);
+  }
+}
+
 CUresult CUDAAPI cuModuleLoad(CUmodule *module, const char *path) {
   TRACED(cuModuleLoad, module, path);
   call.status = load(module, NULL, path, false);
+  if (call.status == CUDA_SUCCESS && ((const Object *)*module)->probed) wait_behind();
   return fake_leave(&call);
 }
 
@@ -160,7 +172,8 @@ CUresult CUDAAPI cuLibraryGetModule(CUmodule *module, CUlibrary library) {
 CUresult CUDAAPI cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
   TRACED(cuKernelGetFunction, function, kernel);
   const Object *from = fake_object(kernel, KERNEL);
-  if (from == NULL) call.status = CUDA_ERROR_INVALID_HANDLE;
+  if (depth == 0) call.status = CUDA_ERROR_INVALID_CONTEXT;
+  else if (from == NULL) call.status = CUDA_ERROR_INVALID_HANDLE;
   else call.status = get(function, from->module, from->known->name, FUNCTION);
   return fake_leave(&call);
 }
@@ -210,6 +223,13 @@ CUresult CUDAAPI cuFuncGetParamInfo(CUfunction function, size_t index, size_t *o
 
 CUresult CUDAAPI cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_t *size) {
   return parameter(kernel, KERNEL, index, offset, size);
+}
+
+CUresult CUDAAPI cuFuncLoad(CUfunction handle) {
+  Object *function = fake_object(handle, FUNCTION);
+  if (function == NULL || depth == 0) return CUDA_ERROR_INVALID_HANDLE;
+  function->loaded = true;
+  return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuFuncGetAttribute(int *value, CUfunction_attribute attribute,

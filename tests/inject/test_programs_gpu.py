@@ -11,12 +11,15 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpuwatch.engine.program_session import ProgramOptions
+from gpuwatch.engine.program_watch import RunningProgram
 from gpuwatch.probe.catalogue import folder
 from gpuwatch.toolchain import find
 from gpuwatch.trace import Trace
@@ -126,6 +129,36 @@ def test_ways_of_launching(tmp_path: Path, way: str, kernel: str, probed: int) -
     ran = watched(tmp_path, "-k", kernel, "--", program, way)
     assert (ran.status, ran.output) == (plain.status, plain.output)
     assert ran.kernel(kernel)["probed"] == probed, ran.errors
+
+
+def test_a_kernel_that_waits_for_later_launches(tmp_path: Path) -> None:
+    """A probe that is put on meanwhile waits for it; the launches do not, or not for ever."""
+    program = built("persistent", tmp_path)
+    plain = bare(program, "400")
+    assert plain.status == 0
+    watch = RunningProgram(ProgramOptions((str(program), "400")))
+    try:
+        _wait(lambda: any(one.launches > 20 for one in watch.program_kernels()))
+        key = next(one.key for one in watch.program_kernels() if "add_one" in one.name)
+        watch.select(key, "block_sched")
+        _wait(lambda: watch.program().state == "ended")
+        frame = watch.latest()
+        assert frame is not None and frame.records == 32 and not frame.missing
+        assert watch.program().status == 0
+        assert Path(watch.program().output).read_text() == plain.output
+    finally:
+        watch.close()
+        watch.remove()
+    held = watched(tmp_path, "-k", "add_one", "--", program, "400")
+    assert (held.status, held.output) == (plain.status, plain.output)
+    assert held.kernel("add_one")["probed"] > 0
+
+
+def _wait(done: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def test_a_reset_device_begins_anew(tmp_path: Path) -> None:

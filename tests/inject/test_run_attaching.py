@@ -115,3 +115,19 @@ def test_gpuwatch_is_killed(fake: Fake, tmp_path: Path) -> None:
         child.kill()
         child.communicate()
         shutil.rmtree(folder)
+
+
+def test_a_probe_whose_loading_waits_for_launches(start: Start) -> None:
+    """As the driver does behind a running kernel, which may itself wait for a launch."""
+    slow = ("FAKE_LOAD_BEHIND=20", "FAKE_SLOW_LAUNCH=2000")
+    watched = start("many", 300, *slow, kernel="vadd", hold=False, wait=False)
+    watched.end()
+    assert (watched.ended.status, watched.errors) == (0, "")
+    assert watched.seen
+
+
+@pytest.mark.parametrize("loader", ["data", "library"])
+def test_a_kernel_that_runs_plain_later_is_loaded_from_the_first(run: Start, loader: str) -> None:
+    watched = run("many", 6, "FAKE_LAZY=1", loader=loader, kernel="vadd", plain_every=1)
+    assert (watched.ended.status, watched.errors) == (0, "")
+    assert [one.number for one in watched.seen] == [0, 2, 4]

@@ -208,6 +208,13 @@ static CUfunction own_function(CUfunction handle) {
   return handle;
 }
 
+/* As the launch that is replaced would have done: a later one may come when nothing can be loaded,
+ * behind a kernel that waits for it. Since CUDA 12.4. */
+extern CUresult CUDAAPI cuFuncLoad(CUfunction function) __attribute__((weak));
+static void load_own(CUfunction function) {
+  if (cuFuncLoad != NULL) (void)cuFuncLoad(function);
+}
+
 static CUresult find_constants(const Build *build, Instance *instance) {
   for (uint32_t i = 0; i < build->constants; i++) {
     size_t size = 0;
@@ -285,9 +292,10 @@ static void load(Build *build, CUfunction handle) {
   if (status == CUDA_SUCCESS) {
     const int threads =
         (int)(build->shape.block[0] * build->shape.block[1] * build->shape.block[2]);
-    const CUfunction own = own_function(handle);
     instance->context = build->context;
     (void)cuCtxPushCurrent(instance->context);
+    const CUfunction own = own_function(handle);
+    load_own(own);
     status = fill_instance(build, instance, own, &what);
     if (status == CUDA_SUCCESS) {
       (void)cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, own);

@@ -132,7 +132,7 @@ def test_ways_of_launching(tmp_path: Path, way: str, kernel: str, probed: int) -
 
 
 def test_a_kernel_that_waits_for_later_launches(tmp_path: Path) -> None:
-    """A probe that is put on meanwhile waits for it; the launches do not, or not for ever."""
+    """A probe that is put on meanwhile waits for it, the launches do not."""
     program = built("persistent", tmp_path)
     plain = bare(program, "400")
     assert plain.status == 0
@@ -149,9 +149,6 @@ def test_a_kernel_that_waits_for_later_launches(tmp_path: Path) -> None:
     finally:
         watch.close()
         watch.remove()
-    held = watched(tmp_path, "-k", "add_one", "--", program, "400")
-    assert (held.status, held.output) == (plain.status, plain.output)
-    assert held.kernel("add_one")["probed"] > 0
 
 
 def _wait(done: Callable[[], bool]) -> None:

@@ -8,6 +8,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 
 from gpuwatch.errors import Location, UserError
+from gpuwatch.syntax import expression_tree
 
 Number = int | float
 
@@ -58,7 +59,7 @@ def evaluate(
     if len(text) > LONGEST:
         raise UserError(f"an expression of more than {LONGEST} characters", at=at)
     try:
-        tree = ast.parse(text.strip() or "?", mode="eval").body
+        tree = expression_tree(text.strip() or "?")
     except (SyntaxError, ValueError) as problem:
         column = (getattr(problem, "offset", None) or 1) - 1
         raise UserError(

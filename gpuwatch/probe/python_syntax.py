@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import warnings
 
 from gpuwatch.errors import Location, UserError
 from gpuwatch.probe.reading import SourceText, mistake
+from gpuwatch.syntax import module_tree
 
 ROOTS = ("gpuwatch", "neutrino")
 MAX_DEPTH = 100
@@ -16,9 +16,7 @@ MAX_DEPTH = 100
 def syntax_tree(source: SourceText) -> ast.Module:
     """Parses, without compiling or executing; raises UserError with the place."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(source.text)
+        return module_tree(source.text)
     except SyntaxError as error:
         line, column = error.lineno or 1, error.offset or 1
         lines = source.text.splitlines()

@@ -17,6 +17,7 @@ from gpuwatch.probe.model import (
     Read,
     Save,
 )
+from gpuwatch.syntax import module_tree
 from gpuwatch.trace.info import toml_value
 
 NAME = "probe.toml"
@@ -48,7 +49,7 @@ def _statements(sources: Sequence[str]) -> dict[str, str]:
     return {
         node.name: "\n".join(ast.get_source_segment(text, one) or "" for one in node.body)
         for text in sources
-        for node in ast.parse(text).body
+        for node in module_tree(text).body
         if isinstance(node, ast.FunctionDef)
     }
 

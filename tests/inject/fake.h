@@ -16,9 +16,13 @@
  *   FAKE_NO_PINNING=1       memory of the host cannot be registered
  *   FAKE_NO_VARIABLES=1     variables are found by the program's first thread alone
  *   FAKE_FEW_RESIDENT=1     fewer blocks of a probed kernel fit on an SM
+ *   FAKE_APART=1            variables of a library lie 16 bytes further on in each further context
  *   FAKE_SLOW_LAUNCH=US     a launch takes so long
  *   FAKE_LAZY=1             a function that was replaced may not be loaded by a later launch
  *   FAKE_LOAD_BEHIND=N      a probed kernel is loaded once so many more launches have been made
+ *   FAKE_SLOW_CAPTURE=US    it takes so long to tell whether a stream is captured
+ *   FAKE_SLOW_FREE=US       memory takes so long to be freed
+ *   FAKE_SLOW_END=US        the driver takes so long to end with the program; no call may come then
  *   FAKE_SLOW_FLUSH=US      times of kernels take so long to come, unless that is forced
  *   FAKE_SECOND_SUBSCRIBER=1, FAKE_NO_ACTIVITY=1  CUPTI refuses to be subscribed to, to give times
  */
@@ -80,6 +84,8 @@ typedef struct Object {
 
 extern pthread_mutex_t fake_lock;
 bool fake_fails(const char *variable);
+/* Stops the program when the driver has ended. */
+void fake_alive(void);
 Object *fake_current(void);
 /* NULL for what is of another kind. */
 Object *fake_object(const void *handle, Kind kind);

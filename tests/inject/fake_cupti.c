@@ -131,12 +131,14 @@ CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
 
 CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flags) {
   const char *slow = getenv("FAKE_SLOW_FLUSH");
+  fake_alive();
   pthread_mutex_lock(&fake_lock);
   CUpti_ActivityKernel10 *taken = records;
   const size_t count = record_count;
   records = NULL, record_count = 0;
   pthread_mutex_unlock(&fake_lock);
   if (slow != NULL && flags != CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) usleep((useconds_t)atoi(slow));
+  fake_alive();
   for (size_t done = 0; done < count;) {
     uint8_t *buffer = NULL;
     size_t size = 0, most = 0;

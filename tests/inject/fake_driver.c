@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 enum { OBJECTS = 512, DEPTH = 8, ALLOCATIONS = 1024 };
@@ -29,10 +30,26 @@ bool fake_fails(const char *variable) {
   return value != NULL && *value != '\0';
 }
 
+/* ---- its end */
+
+static atomic_bool over;
+
+static void end_driver(void) {
+  const char *slow = getenv("FAKE_SLOW_END");
+  if (slow == NULL) return;
+  over = true;
+  usleep((useconds_t)atoi(slow));
+}
+
+void fake_alive(void) {
+  if (over) stop("a call came after the driver's end");
+}
+
 /* ---- handles */
 
 Object *fake_object(const void *handle, Kind kind) {
   const uintptr_t at = (uintptr_t)handle, start = (uintptr_t)objects[kind];
+  fake_alive();
   if (at < start || at >= start + sizeof objects[kind]) return NULL;
   Object *object = (Object *)at;
   pthread_mutex_lock(&fake_lock);
@@ -88,6 +105,7 @@ static bool breaks(CUstream stream) {
 /* ---- the library itself, and devices */
 
 static void load_injection(void) {
+  atexit(end_driver); /* after all that is injected */
   const char *path = getenv("CUDA_INJECTION64_PATH");
   void *library = path == NULL ? NULL : dlopen(path, RTLD_NOW);
   if (path != NULL && library == NULL) stop(dlerror());
@@ -265,6 +283,8 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr *at, size_t size) {
 }
 
 CUresult CUDAAPI cuMemFree(CUdeviceptr at) {
+  const char *slow = getenv("FAKE_SLOW_FREE");
+  if (slow != NULL) usleep((useconds_t)atoi(slow));
   CUresult status = CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&fake_lock);
   for (int i = 0; i < ALLOCATIONS; i++)

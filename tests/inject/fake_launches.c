@@ -228,6 +228,8 @@ CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned g
 /* ---- graphs: a stream keeps the launches while it is captured, a graph takes them over */
 
 CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
+  const char *slow = getenv("FAKE_SLOW_CAPTURE");
+  if (slow != NULL) usleep((useconds_t)atoi(slow));
   const Object *object = fake_stream(stream);
   const bool capturing = object != NULL && object->capturing;
   *status = capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;

@@ -286,12 +286,19 @@ CUdeviceptr fake_program_variable(const char *name) {
   return 0;
 }
 
+static CUdeviceptr context_number(void) {
+  const Object *current = fake_current();
+  return current == NULL ? 0 : (CUdeviceptr)(current - objects[CONTEXT]);
+}
+
 static CUresult global(CUdeviceptr *at, size_t *size, const void *handle, const char *name) {
   Object *module = fake_object(handle, MODULE);
   if (module == NULL) return CUDA_ERROR_INVALID_HANDLE;
   if (fake_fails("FAKE_NO_VARIABLES") && gettid() != getpid()) return CUDA_ERROR_NOT_FOUND;
   *at = fake_variable(module, name, size);
-  return *at == 0 ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+  if (*at == 0) return CUDA_ERROR_NOT_FOUND;
+  if (module->library && fake_fails("FAKE_APART")) *at += 16 * context_number();
+  return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuModuleGetGlobal(CUdeviceptr *at, size_t *size, CUmodule module,

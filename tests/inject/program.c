@@ -3,6 +3,8 @@
  *
  * It prints what it got, which is the same whether it is watched or not.
  */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -125,81 +127,9 @@ static void sizes(unsigned count) {
   for (unsigned turn = 0; turn < count; turn++) launch_nothing(function, turn + 1);
 }
 
-/* ---- modules, contexts, graphs */
+#include "program_contexts.h"
 
-static void reload(unsigned count) {
-  for (unsigned turn = 0; turn < count; turn++) {
-    const CUmodule before = module;
-    const CUfunction function = get("vadd");
-    many("", 2);
-    CHECK(cuModuleUnload(module));
-    load();
-    printf("same handles: %d %d\n", module == before, get("vadd") == function);
-  }
-}
-
-/* The module that is loaded in its place has the same handles, and another kernel behind them. */
-static void replaced(unsigned count) {
-  many("", count);
-  CUfunction before = get("vadd"), after = NULL;
-  CHECK(cuModuleUnload(module));
-  load();
-  CHECK(cuModuleGetFunction(&after, module, "nothing"));
-  printf("same handle: %d\n", before == after);
-  for (unsigned turn = 0; turn < count; turn++) launch_nothing(after, 1);
-}
-
-static void contexts(unsigned count) {
-  for (int i = 0; i < 2; i++) {
-    many("", count);
-    CHECK(cuCtxPopCurrent(NULL));
-    CHECK(cuDevicePrimaryCtxRelease(0));
-    if (i == 1) return;
-    CHECK(cuDevicePrimaryCtxRetain(&context, 0));
-    CHECK(cuCtxPushCurrent(context));
-    load();
-  }
-}
-
-/* Two at a time, launched in by turns; the second ends before the first. */
-static void two_contexts(unsigned count) {
-  CUcontext second = NULL;
-  const CUmodule first = module;
-  CHECK(cuCtxCreate(&second, NULL, 0, 0));
-  if (library == NULL) load();
-  const CUmodule other = module;
-  for (unsigned turn = 0; turn < count; turn++) {
-    CHECK(cuCtxSetCurrent(turn % 2 ? second : context));
-    module = turn % 2 ? other : first;
-    many("", 1);
-  }
-  CHECK(cuCtxSetCurrent(second));
-  CHECK(cuCtxDestroy(second));
-  CHECK(cuCtxSetCurrent(context));
-  module = first;
-  many("", count);
-}
-
-/* A library outlives the context, its variables do not. */
-static void reset(unsigned count) {
-  for (int i = 0; i < 2; i++) {
-    tally(count);
-    if (i == 1) return;
-    CHECK(cuCtxPopCurrent(NULL));
-    CHECK(cuDevicePrimaryCtxRelease(0));
-    CHECK(cuDevicePrimaryCtxRetain(&context, 0));
-    CHECK(cuCtxPushCurrent(context));
-  }
-}
-
-/* The module that is unloaded has no variables any more, though its kernel is known. */
-static void unloaded(unsigned count) {
-  many("", count);
-  CHECK(cuModuleUnload(module));
-  load();
-  many("", count);
-  while (!is_stopped()) usleep(1000);
-}
+/* ---- graphs */
 
 /* While one stream is captured, there are launches in it and in another. */
 static void graph(unsigned count) {
@@ -252,6 +182,39 @@ static void given_back(unsigned count) {
   printf("memory given back: %d\n", available == own);
 }
 
+/* ---- threads and signals */
+
+static void *go_on_launching(void *work) {
+  CHECK(cuCtxPushCurrent(context));
+  for (;; pthread_testcancel()) CHECK(launch(work, BLOCKS, THREADS, N));
+  return NULL;
+}
+
+static void cancelled(unsigned count) {
+  Work work = prepare("");
+  pthread_t thread;
+  one(&work, 0);
+  pthread_create(&thread, NULL, go_on_launching, &work);
+  usleep(100000);
+  pthread_cancel(thread);
+  pthread_join(thread, NULL);
+  for (unsigned turn = 0; turn < count; turn++) one(&work, turn);
+}
+
+static void end_with(int signal) {
+  (void)signal;
+  exit(9);
+}
+
+/* Ends so many ms after it has begun to launch. */
+static void exit_in_signal(unsigned count) {
+  Work work = prepare("");
+  one(&work, 0);
+  signal(SIGALRM, end_with);
+  ualarm(count * 1000, 0);
+  for (;;) CHECK(launch(&work, BLOCKS, THREADS, N));
+}
+
 /* ---- processes */
 
 static char **arguments;
@@ -274,6 +237,28 @@ static void fork_after(unsigned count) {
   if (fork() != 0) return;
   while (!is_stopped()) usleep(1000);
   _exit(0);
+}
+
+/* A child of a child opens files, of which one has a number that was closed in its parent. */
+static void fork_twice(unsigned count) {
+  many("", count);
+  fflush(stdout);
+  int status = 0;
+  const pid_t child = fork();
+  if (child == 0) {
+    int files[4];
+    for (int i = 0; i < 4; i++) files[i] = open("/dev/null", O_RDONLY);
+    const pid_t second = fork();
+    if (second == 0) {
+      int lost = 0;
+      for (int i = 0; i < 4; i++) lost += fcntl(files[i], F_GETFD) < 0;
+      _exit(lost);
+    }
+    waitpid(second, &status, 0);
+    _exit(WEXITSTATUS(status));
+  }
+  waitpid(child, &status, 0);
+  printf("files lost: %d\n", WEXITSTATUS(status));
 }
 
 static void spawn(unsigned count) {
@@ -319,10 +304,20 @@ static const struct {
     {"contexts", contexts},
     {"two-contexts", two_contexts},
     {"reset", reset},
+    {"reset-shapes", reset_shapes},
+    {"many-contexts", many_contexts},
+    {"tally-two", tally_two},
+    {"unload-many", unload_many},
+    {"unload-nothing", unload_nothing},
+    {"linked-twice", linked_twice},
+    {"burst", burst},
     {"graph", graph},
     {"until", until},
     {"given-back", given_back},
+    {"cancelled", cancelled},
+    {"exit-in-signal", exit_in_signal},
     {"fork-after", fork_after},
+    {"fork-twice", fork_twice},
     {"spawn", spawn},
 };
 

@@ -78,6 +78,17 @@ static bool is_stopped(void) {
   return path == NULL || access(path, F_OK) == 0;
 }
 
+/* Whether so much memory is there again before long. */
+static bool is_given_back(size_t own) {
+  size_t available = 0, total = 0;
+  const time_t until = time(NULL) + PATIENCE;
+  while (available != own && time(NULL) < until) {
+    usleep(1000);
+    CHECK(cuMemGetInfo(&available, &total));
+  }
+  return available == own;
+}
+
 /* ---- launches of vadd, each of which is looked at */
 
 typedef struct {

@@ -30,7 +30,7 @@ def as_json(session: ProgramSession) -> dict[str, Any]:
         "command": list(session.options.command),
         "status": session.status,
         "processes": [asdict(process.shown()) for process in session.processes.values()],
-        "kernels": [asdict(one) | {"probeable": one.probeable} for one in kernels_of(session)],
+        "kernels": [_kernel_as_json(one) for one in kernels_of(session)],
     }
 
 
@@ -84,6 +84,12 @@ def _cells(one: ProgramKernel, *, several: bool) -> list[str]:
     cells += ["" if one.occupancy is None else f"{one.occupancy:.0%}"]
     graphs = f", {one.in_graphs:,} in graphs" if one.in_graphs else ""
     return [*cells, (one.why or one.origin) + graphs]
+
+
+def _kernel_as_json(one: ProgramKernel) -> dict[str, object]:
+    """What the driver has not told is null."""
+    values = asdict(one) | {"probeable": one.probeable}
+    return values if one.registers else values | {"registers": None, "static_shared": None}
 
 
 def _seconds(value: float | None) -> str:

@@ -58,10 +58,13 @@ def as_json(frame: Frame) -> dict[str, Any]:
         "sm": [] if frame.sms is None else _sm_rows(frame.sms),
         "occupancy_mean": occupancy_mean(frame),
         "outputs_identical": frame.outputs_identical,
-        "registers": {"plain": frame.registers_plain, "probed": frame.registers_probed},
+        "registers": {
+            "plain": frame.registers_plain or None,
+            "probed": frame.registers_probed or None,
+        },
         "kernel_seconds": {
-            "plain": frame.seconds_plain,
-            "probed": frame.seconds_probed,
+            "plain": frame.seconds_plain or None,
+            "probed": frame.seconds_probed or None,
             "ratio": frame.ratio,
         },
         "wall_seconds_per_launch": frame.wall_seconds_per_launch,
@@ -163,7 +166,7 @@ def _times_words(frame: Frame) -> str:
             f"{frame.seconds_plain * 1e6:,.1f} us plain{modelled}, ratio {frame.ratio:.3f}; "
             f"{registers}"
         )
-    if seen is None:
+    if not frame.registers_probed and not frame.seconds_probed:
         return f"{count}; kernel times and registers are not known"
     took = f", kernel {frame.seconds_probed * 1e6:,.1f} us probed" if frame.seconds_probed else ""
     return f"{count}{took}, none plain to compare with; {registers}"

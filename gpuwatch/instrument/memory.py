@@ -26,7 +26,7 @@ def check_memory(layout: MapLayout, limit: int = DEFAULT_LIMIT) -> None:
     ways = [*_ways(layout, place, total - limit), f"raise the limit: --map-limit {_flag(total)}"]
     map_, taken = place.map, shown(map_bytes(layout, place))
     raise UserError(
-        f"the maps of this launch take {shown(total)} ({total:,} bytes), the limit is "
+        f"the maps of this launch take {_exactly(total)}, the limit is "
         f"{shown(limit)}: map {map_.name} has {place.slots:,} slots and takes {taken}",
         hint="; or ".join(ways),
         at=map_.at,
@@ -45,6 +45,10 @@ def shown(size: int) -> str:
     while number >= 1024 and unit < len(_UNITS) - 1:
         number, unit = number / 1024, unit + 1
     return f"{size} bytes" if unit == 0 else f"{number:.2f} {_UNITS[unit]}"
+
+
+def _exactly(size: int) -> str:
+    return shown(size) if size < 1024 else f"{shown(size)} ({size:,} bytes)"
 
 
 def _flag(size: int) -> str:

@@ -139,6 +139,16 @@ def _launch(folder: Path, noted: _Noted, kernel: Function) -> Launch:
     record = noted.record
     contents = np.fromfile(folder / f"{record.index}.buffers", np.uint8)
     values = np.fromfile(folder / f"{record.index}.variables", np.uint8)
+    for name, found, listed in (
+        ("buffers", contents, noted.buffers),
+        ("variables", values, noted.variables),
+    ):
+        if len(found) != (whole := sum(one[1] for one in listed)):
+            raise UserError(
+                f"{folder / f'{record.index}.{name}'} has {len(found):,} bytes of the {whole:,} "
+                "that were stored",
+                hint="store the launch again",
+            )
     pieces, at = [], 0
     for address, size in noted.buffers:
         pieces.append(Piece("", address, contents[at : at + size]))

@@ -228,7 +228,9 @@ class BodyReader:
         raise self._unknown_helper(name or ast.unparse(node), node)
 
     def _unknown_helper(self, name: str, node: ast.AST) -> UserError:
-        return self.syntax.error(f"there is no helper {name}", node, near(name, (*CALLS, *NAMES)))
+        known = (*CALLS, *NAMES)
+        hint = f"write it as a word of the language: gl.{name}" if name in known else ""
+        return self.syntax.error(f"there is no helper {name}", node, hint or near(name, known))
 
     def _call(self, node: ast.Call) -> Helper:
         name = self.syntax.language_word(node.func)

@@ -43,6 +43,8 @@ def test_values_of_a_probed_kernel(fake: Fake, tmp_path: Path) -> None:
     assert (kernel["launches"], kernel["probed"], kernel["probeable"]) == (5, 5, True)
     (frame,) = values["frames"]
     assert frame["outputs_identical"] is None
+    assert (kernel["registers"], frame["kernel_seconds"]["plain"]) == (None, None)
+    assert frame["kernel_seconds"]["probed"] > 0
     assert frame["attached"] == {"process": kernel["process"], "seen": 5, "probed": 5, "skipped": 0}
 
 
@@ -57,6 +59,8 @@ def test_launches_are_recorded(
     assert ended == fake.alone(command), errors
     found = Trace(trace)
     assert len(found.results) == launches
+    shown, _ = gpuwatch(fake, "report", trace)
+    assert "kernel 6.0 us probed, " in shown.output
     events = (trace / "event.log").read_text()
     assert "uses CUDA" in events and "program ends with status 0" in events
 

@@ -134,6 +134,10 @@ def test_a_launch_is_stored_with_its_memory(start: Start, fake: Fake) -> None:
     contents = [np.frombuffer(one, np.float32) for one in launch.buffers]
     assert any((one[:1024] == 2 * np.arange(1024)).all() for one in contents)
     assert np.frombuffer(launch.globals["factor"], np.float32)[0] == 2.0
+    os.truncate(folder / "0.buffers", 100)
+    cut_off = read_capture(folder, module.entries(), None, Finished(0, ""))
+    assert cut_off.launches == ()
+    assert "0.buffers has 100 bytes of the 8,192 that were stored" in cut_off.listed[0].error
 
 
 def test_buffers_that_touch_are_both_stored(start: Start, fake: Fake) -> None:

@@ -1,8 +1,8 @@
 """Records of half the size where half of one follows from the rest.
 
 What a record holds is told by its map; on the device a warp's record may leave out its warp ID,
-which is the slot's number, and hold in 32 bits what is known to fit. A store of 16 bytes takes a
-kernel half as long as two.
+which is the slot's number, and hold in 32 bits what is known to fit. Bytes stored are a good part
+of what such a probe costs (tests/benchmarks/h200.md).
 """
 
 from __future__ import annotations

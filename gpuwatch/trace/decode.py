@@ -107,7 +107,8 @@ def folding(
         if number in marked:
             return counts_of(marked[number], read_map).view(np.uint8)
         if number in packed:
-            return unpacked(packed[number], read_map)
+            stored = packed[number]
+            return unpacked(stored, read_map(number), counts_of(stored, read_map))
         place = copied.get(number)
         if place is None:
             return read_map(number)
@@ -128,14 +129,15 @@ def counts_of(place: MapPlace, read_map: Callable[[int], NDArray[np.uint8]]) -> 
     return arrived
 
 
-def unpacked(place: MapPlace, read_map: Callable[[int], NDArray[np.uint8]]) -> NDArray[np.uint8]:
-    """The records of a map as it has them, whatever form they are stored in."""
-    stored = read_map(place.records)
+def unpacked(
+    place: MapPlace, stored: NDArray[np.uint8], counts: NDArray[np.uint32]
+) -> NDArray[np.uint8]:
+    """The records of a map as it has them, from those of its buffer and the saves in each slot."""
     if place.packed is None:
         return stored
     rows = stored[: place.slots * place.packed.size].view(record_dtype(place.packed))
     kept = {field.name for field in place.packed.fields}
-    numbers = np.where(counts_of(place, read_map) != 0, np.arange(place.slots), 0)
+    numbers = np.where(counts[: place.slots] != 0, np.arange(place.slots), 0)
     records = np.zeros(place.slots, record_dtype(place.map))
     for field in place.map.fields:
         records[field.name] = rows[field.name] if field.name in kept else numbers
@@ -149,7 +151,8 @@ def read_place(
     offsets = layout.fixed.get(place.offsets)
     bounds = None if offsets is None else offsets.view(np.uint64)
     counts = counts_of(place, read_map)
-    return decode(place.map, place.slots, unpacked(place, read_map), counts, bounds, place.absent)
+    records = unpacked(place, read_map(place.records), counts)
+    return decode(place.map, place.slots, records, counts, bounds, place.absent)
 
 
 def decode(

@@ -32,12 +32,16 @@ static char *word(char **rest) {
   return strdup(found == NULL ? "" : found);
 }
 
+static Build *build_with(uint32_t id) {
+  for (uint32_t i = 0; i < build_count; i++)
+    if (builds[i]->id == id && !builds[i]->dropped) return builds[i];
+  return NULL;
+}
+
 /* The build that was asked for and is still wanted. */
 static Build *named_build(char **rest) {
-  const uint32_t id = (uint32_t)number(rest);
-  for (uint32_t i = 0; i < build_count; i++)
-    if (builds[i]->id == id && !builds[i]->dropped && builds[i]->state == WANTED) return builds[i];
-  return NULL;
+  Build *build = build_with((uint32_t)number(rest));
+  return build != NULL && build->state == WANTED ? build : NULL;
 }
 
 /* build ID cubin entry takes variable parameters bytes slots
@@ -77,9 +81,8 @@ static void drop_builds(uint32_t kernel) {
 }
 
 static void take_drop(char **rest) {
-  const uint32_t id = (uint32_t)number(rest);
-  for (uint32_t i = 0; i < build_count; i++)
-    if (builds[i]->id == id) builds[i]->dropped = true;
+  Build *build = build_with((uint32_t)number(rest));
+  if (build != NULL) build->dropped = true;
 }
 
 static void take_watch(char **rest) {
@@ -103,9 +106,7 @@ static void take_ignore(char **rest) {
 /* locate BUILD NAME...: where the variables of its own module lie, in the context it is for */
 static void take_locate(char **rest) {
   const uint32_t id = (uint32_t)number(rest);
-  const Build *build = NULL;
-  for (uint32_t i = 0; i < build_count; i++)
-    if (builds[i]->id == id && !builds[i]->dropped) build = builds[i];
+  const Build *build = build_with(id);
   if (build != NULL) (void)cuCtxPushCurrent(build->context);
   for (const char *name = strtok_r(NULL, " ", rest); build && name; name = strtok_r(NULL, " ", rest)) {
     CUdeviceptr at = 0;

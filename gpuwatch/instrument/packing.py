@@ -1,8 +1,8 @@
 """Records of half the size where half of one follows from the rest.
 
 What a record holds is told by its map; on the device a warp's record may leave out its warp ID,
-which is the slot's number, and hold in 32 bits what is known to fit. Bytes stored are a good part
-of what such a probe costs (tests/benchmarks/h200.md).
+which is the slot's number, and hold in 32 bits what is known to fit. Over the 25 kernels of
+tests/benchmarks on an H200, two stores of 16 bytes took 2.2 to 2.7 % of the time, one 1.2 to 1.3.
 """
 
 from __future__ import annotations
